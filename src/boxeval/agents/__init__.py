@@ -1,0 +1,1 @@
+"""One module an agent kind: what to run in the box."""

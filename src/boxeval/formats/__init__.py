@@ -1,0 +1,1 @@
+"""Readers of suites, policies, scripts and fixtures into `boxeval.spec`."""

@@ -1,0 +1,1 @@
+"""Model traffic: one server outside, reached by a box through its keeper."""

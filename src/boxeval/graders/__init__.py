@@ -1,0 +1,1 @@
+"""One module a grader: evidence in, grade out."""

@@ -1,0 +1,1 @@
+"""Canonical bytes, envelopes, keys, ledger, blobs and verification. Knows nothing of containers."""

@@ -1,0 +1,1 @@
+"""Pure decisions: planning, verdicts, metrics. No IO, no clock."""

@@ -1,0 +1,1 @@
+"""The controller: slots, signals, ledger writer."""

@@ -1,0 +1,139 @@
+"""What the controller saw of one trial. A failure is a value here, never an exception."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from boxeval.spec.base import Natural, Record, Scalar, Sha256
+from boxeval.spec.outcome import FailureClass, Outcome
+
+
+class Capture(Record):
+    """A bounded copy of one output stream. `sha256` is over the whole stream, `kept` over the bytes that were kept."""
+
+    size_bytes: Natural
+    sha256: Sha256
+    truncated: bool
+    kept: Sha256 | None = Field(None, description="Blob of the kept bytes: head, then tail. None if empty.")
+
+
+class CommandResult(Record):
+    """One command in a box, as its shim reported it. Exactly one of exit_code and signal is set if it ended."""
+
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool
+    spawn_error: str | None = Field(None, description="Why the command could not be started, by errno name.")
+    wall_ms: Natural
+    stdout: Capture
+    stderr: Capture
+
+
+class BoxResult(Record):
+    """One box from start to settled."""
+
+    image_id: str
+    commands: tuple[CommandResult, ...]
+    settled: bool = Field(description="Shim gone, engine says exited, cgroup empty or gone.")
+    survivors: Natural = Field(0, description="Processes still alive after the kill.")
+    orphans: Natural = Field(0, description="Processes alive when the main process ended.")
+    oom_kills: Natural = Field(0, description="From the box's cgroup.")
+    pids_denied: Natural = Field(0, description="Forks refused by the pid limit, from the box's cgroup.")
+    cpu_ms: Natural = 0
+    max_rss_kib: Natural = 0
+    engine_oom_flag: bool = False
+    disk_full: bool = Field(False, description="The slot's workspace had no free byte or inode at the end.")
+    differences: tuple[str, ...] = Field((), description="Effective settings that are not what the policy asked for.")
+    error: str | None = Field(None, description="Engine fault that ended the box, in one line.")
+
+
+class EntryKind(StrEnum):
+    """Kinds of tree entries. Special files are recorded, never made on the host."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    SYMLINK = "symlink"
+    FIFO = "fifo"
+    SOCKET = "socket"
+    DEVICE = "device"
+
+
+class ChangeKind(StrEnum):
+    """How an entry differs from the fixture, decided by content."""
+
+    CREATED = "created"
+    MODIFIED = "modified"
+    DELETED = "deleted"
+
+
+class Change(Record):
+    """One path that differs. `path` and `link` are UTF-8, other bytes as surrogate-free `\\xNN` escapes."""
+
+    path: str
+    change: ChangeKind = Field(strict=False)
+    kind: EntryKind | None = Field(None, strict=False, description="After the turn; None if deleted.")
+    mode: int | None = None
+    size_bytes: Natural | None = None
+    sha256: Sha256 | None = Field(None, description="Content of a regular file; a blob of the run.")
+    link: str | None = None
+    was: EntryKind | None = Field(None, strict=False, description="In the fixture; None if created.")
+
+
+class Collected(Record):
+    """The candidate's changes against the fixture. With `error` set there is no evidence to grade."""
+
+    changes: tuple[Change, ...] = ()
+    error: str | None = None
+
+
+class ModelTraffic(Record):
+    """What the gateway counted on the wire for this trial. None where no model was attached."""
+
+    requests: Natural
+    input_tokens: Natural
+    output_tokens: Natural
+    cost_usd: float | None = None
+    model_ms: Natural = 0
+    tool_calls: Natural = 0
+    error: str | None = Field(None, description="First fault of the model's side, e.g. a script that ran out.")
+    failed_before_first_turn: bool = False
+    log: Sha256 | None = Field(None, description="Blob with every request and response.")
+
+
+class SetupFault(Record):
+    """Why a trial ended before its candidate ran."""
+
+    failure_class: FailureClass = Field(strict=False)
+    detail: str
+
+
+class Observations(Record):
+    """All evidence of one trial. The outcome is a pure function of these and the planned task."""
+
+    fault: SetupFault | None = None
+    fixture: Sha256 | None = None
+    agent: BoxResult | None = None
+    collected: Collected | None = None
+    traffic: ModelTraffic | None = None
+    measure: BoxResult | None = None
+    grader: BoxResult | None = None
+    cancelled: bool = False
+
+
+class Trial(Record):
+    """One finished trial. Times: `started_at` is UTC in RFC 3339, `steps_ms` is by a monotonic clock."""
+
+    trial_id: str
+    task: str
+    target: str
+    repeat: int
+    attempt: int = 1
+    identity: Sha256
+    started_at: str
+    wall_ms: Natural
+    steps_ms: dict[str, int]
+    observations: Observations
+    metrics: dict[str, Scalar]
+    outcome: Outcome

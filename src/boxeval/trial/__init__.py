@@ -1,0 +1,1 @@
+"""The seven steps of a trial, one module each."""
