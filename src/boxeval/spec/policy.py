@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from boxeval.spec.base import Id, Natural, Positive, Record
 
-AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\0]*$", max_length=4096)]
+AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\x00]*$", max_length=4096)]
 
 
 class ReadOnlyMount(Record):
