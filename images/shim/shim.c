@@ -1,0 +1,477 @@
+/*
+ * shim: the first process of every box.
+ *
+ * It says what the kernel applied to it, waits on stdin for commands, runs them one after another, passes their output on
+ * in frames, kills at the deadline, and at the end kills and counts whatever is still alive. Because it is init of the
+ * box's pid namespace, its own exit ends every process of the box; because it is not dumpable, no process of the same user
+ * can open its descriptors, so what it reports cannot be forged by what it runs.
+ *
+ * Frames, both ways: one byte type, four bytes big-endian length, payload.
+ *   out  H  facts about this process, "key=value" lines
+ *        O  stdout of the command        E  stderr of the command
+ *        R  how a command ended, "key=value" lines
+ *        F  how the box ended, "key=value" lines; nothing follows
+ *   in   J  a command: NUL-terminated fields timeout_ms, last (0|1), argc, envc, cwd, argv..., env...; the rest is its stdin
+ *        X  no more commands
+ * End of stdin means that the controller is gone: everything is killed at once.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CHUNK = 65536, MAX_JOB = 32 << 20, KILL_WAIT_MS = 5000, CONTROL = 0, REPORT = 1 };
+
+static int out_pipe[2], err_pipe[2]; /* one pair for all commands: a server started by one may serve the next */
+static int signals = -1;
+static int64_t deadline = -1;
+static int timed_out;
+
+struct job {
+    char *data;
+    uint32_t size;
+    long timeout_ms;
+    int last;
+    char *cwd, **argv, **env;
+    const char *input;
+    size_t input_left;
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void kill_all(void)
+{
+    kill(-1, SIGKILL); /* init itself is spared by the kernel */
+}
+
+static void die(int code)
+{
+    kill_all();
+    _exit(code);
+}
+
+static int wait_left(void)
+{
+    if (deadline < 0)
+        return -1;
+    int64_t left = deadline - now_ms();
+    return left < 0 ? 0 : left > 1000000 ? 1000000 : (int)left;
+}
+
+static void check_deadline(void)
+{
+    if (deadline >= 0 && now_ms() >= deadline) {
+        timed_out = 1;
+        deadline = -1;
+        kill_all();
+    }
+}
+
+/* The deadline holds even while nobody reads our report. */
+static void put(const void *data, size_t size)
+{
+    const char *at = data;
+    while (size > 0) {
+        ssize_t n = write(REPORT, at, size);
+        if (n > 0) {
+            at += n;
+            size -= (size_t)n;
+        } else if (n < 0 && errno == EAGAIN) {
+            struct pollfd p = {.fd = REPORT, .events = POLLOUT};
+            poll(&p, 1, wait_left());
+            check_deadline();
+        } else if (n < 0 && errno != EINTR) {
+            die(74);
+        }
+    }
+}
+
+static void frame(char type, const void *data, uint32_t size)
+{
+    unsigned char head[5] = {(unsigned char)type, size >> 24, size >> 16, size >> 8, size};
+    put(head, sizeof head);
+    put(data, size);
+}
+
+/* 0: end of file; 1: filled. Blocking is fine: the controller sends a frame whole. */
+static int fill(void *data, size_t size)
+{
+    char *at = data;
+    while (size > 0) {
+        ssize_t n = read(CONTROL, at, size);
+        if (n == 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return 0;
+        if (n > 0) {
+            at += n;
+            size -= (size_t)n;
+        }
+    }
+    return 1;
+}
+
+static char *field(struct job *job, uint32_t *at)
+{
+    char *start = job->data + *at;
+    char *end = *at < job->size ? memchr(start, 0, job->size - *at) : NULL;
+    if (!end)
+        die(65);
+    *at += (uint32_t)(end - start) + 1;
+    return start;
+}
+
+static char **fields(struct job *job, uint32_t *at, long count)
+{
+    if (count < 0 || count > 65536)
+        die(65);
+    char **list = calloc((size_t)count + 1, sizeof *list);
+    if (!list)
+        die(71);
+    for (long i = 0; i < count; i++)
+        list[i] = field(job, at);
+    return list;
+}
+
+/* 1: a job was read; 0: there are no more. */
+static int next_job(struct job *job)
+{
+    unsigned char head[5];
+    if (!fill(head, sizeof head))
+        die(74);
+    uint32_t size = (uint32_t)head[1] << 24 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 8 | head[4];
+    if (head[0] == 'X')
+        return 0;
+    if (head[0] != 'J' || size > MAX_JOB || !(job->data = malloc((size_t)size + 1)) || !fill(job->data, size))
+        die(65);
+    job->size = size;
+    uint32_t at = 0;
+    job->timeout_ms = atol(field(job, &at));
+    job->last = atoi(field(job, &at));
+    long argc = atol(field(job, &at)), envc = atol(field(job, &at));
+    job->cwd = field(job, &at);
+    job->argv = fields(job, &at, argc);
+    job->env = fields(job, &at, envc);
+    job->input = job->data + at;
+    job->input_left = size - at;
+    return 1;
+}
+
+static void free_job(struct job *job)
+{
+    free(job->argv);
+    free(job->env);
+    free(job->data);
+}
+
+/* In the child. Reports "step:ERRNO" on `trouble` if the command cannot be started. */
+static void start(const struct job *job, int in, int trouble)
+{
+    const char *step = "cwd";
+    dup2(in, 0);
+    dup2(out_pipe[1], 1);
+    dup2(err_pipe[1], 2);
+    if (trouble != 3)
+        dup2(trouble, 3);
+    fcntl(3, F_SETFD, FD_CLOEXEC);
+    closefrom(4);
+    /* Only now may others of this user look at us: nothing of the shim's is open any more. */
+    prctl(PR_SET_DUMPABLE, 1);
+    int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (score >= 0) {
+        if (write(score, "500", 3) < 0) { /* the shim should outlive its command; not vital */
+        }
+        close(score);
+    }
+    setsid();
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    umask(022);
+    environ = job->env;
+    if (chdir(job->cwd) == 0) {
+        step = "exec";
+        execvp(job->argv[0], job->argv);
+    }
+    dprintf(3, "%s:%s", step, strerrorname_np(errno));
+    _exit(127);
+}
+
+static void set_flags(int fd, int nonblocking)
+{
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    if (nonblocking)
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+/* Passes on at most what the pipe holds now, so that a flood from a leftover process cannot hold us here. */
+static void drain(int fd, char type)
+{
+    static char buffer[CHUNK];
+    int held = 0;
+    ioctl(fd, FIONREAD, &held);
+    while (held > 0) {
+        ssize_t n = read(fd, buffer, held < CHUNK ? (size_t)held : CHUNK);
+        if (n <= 0)
+            return;
+        frame(type, buffer, (uint32_t)n);
+        held -= (int)n;
+    }
+}
+
+static int feed(int fd, struct job *job)
+{
+    ssize_t n = write(fd, job->input, job->input_left);
+    if (n > 0) {
+        job->input += n;
+        job->input_left -= (size_t)n;
+    }
+    if (job->input_left == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Reaps everything that has ended; returns 1 if `main_pid` was among it. */
+static int reap(pid_t main_pid, int *status)
+{
+    int found = 0, s;
+    pid_t pid;
+    while ((pid = waitpid(-1, &s, WNOHANG)) > 0)
+        if (pid == main_pid) {
+            *status = s;
+            found = 1;
+        }
+    return found;
+}
+
+static void handle_signals(void)
+{
+    struct signalfd_siginfo info;
+    while (read(signals, &info, sizeof info) == sizeof info)
+        if (info.ssi_signo != SIGCHLD)
+            die(128 + (int)info.ssi_signo);
+}
+
+static int run_to_end(struct job *job, pid_t pid, int in)
+{
+    int status = 0;
+    for (;;) {
+        struct pollfd p[5] = {{.fd = signals, .events = POLLIN},
+                              {.fd = CONTROL, .events = 0}, /* hang-up only: the next frame can wait */
+                              {.fd = out_pipe[0], .events = POLLIN},
+                              {.fd = err_pipe[0], .events = POLLIN},
+                              {.fd = in, .events = POLLOUT}};
+        poll(p, 5, wait_left());
+        check_deadline();
+        if (p[1].revents & (POLLHUP | POLLERR))
+            die(74);
+        if (p[2].revents)
+            drain(out_pipe[0], 'O');
+        if (p[3].revents)
+            drain(err_pipe[0], 'E');
+        if (in >= 0 && p[4].revents)
+            in = feed(in, job);
+        if (p[0].revents)
+            handle_signals();
+        if (reap(pid, &status))
+            break;
+    }
+    if (in >= 0)
+        close(in);
+    drain(out_pipe[0], 'O');
+    drain(err_pipe[0], 'E');
+    return status;
+}
+
+/* Live processes besides this one, by /proc; zombies do not count. */
+static int alive(void)
+{
+    int count = 0;
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    while (proc && (entry = readdir(proc))) {
+        char path[288], line[512], *close_paren;
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || atoi(entry->d_name) == getpid())
+            continue;
+        snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+        if (fd >= 0)
+            close(fd);
+        if (n <= 0)
+            continue;
+        line[n] = 0;
+        close_paren = strrchr(line, ')');
+        if (close_paren && close_paren[1] && close_paren[2] != 'Z' && close_paren[2] != 'X')
+            count++;
+    }
+    if (proc)
+        closedir(proc);
+    return count;
+}
+
+static int run(struct job *job, int *orphans)
+{
+    int in[2], trouble[2], status;
+    char why[64] = "", text[256];
+    if (pipe2(in, O_CLOEXEC) || pipe2(trouble, O_CLOEXEC))
+        die(71);
+    int64_t began = now_ms();
+    timed_out = 0;
+    deadline = began + job->timeout_ms;
+    pid_t pid = fork();
+    if (pid == 0)
+        start(job, in[0], trouble[1]);
+    close(in[0]);
+    close(trouble[1]);
+    set_flags(in[1], 1);
+    if (pid < 0) {
+        snprintf(why, sizeof why, "fork:%s", strerrorname_np(errno));
+        close(in[1]);
+        status = 0;
+    } else {
+        if (read(trouble[0], why, sizeof why - 1) < 0)
+            why[0] = 0;
+        status = run_to_end(job, pid, in[1]);
+    }
+    close(trouble[0]);
+    deadline = -1;
+    *orphans = alive();
+    int n = snprintf(text, sizeof text, "exit=%d\nsignal=%d\ntimed_out=%d\nspawn_error=%s\nwall_ms=%lld\n",
+                     WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0, timed_out,
+                     why, (long long)(now_ms() - began));
+    frame('R', text, (uint32_t)n);
+    return timed_out || why[0] || status != 0;
+}
+
+static long long counter(const char *path, const char *name)
+{
+    char line[128];
+    long long value, found = 0;
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        char key[64];
+        if (sscanf(line, "%63s %lld", key, &value) == 2 && strcmp(key, name) == 0)
+            found = value;
+    }
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static int full(const char *path)
+{
+    struct statfs s;
+    return statfs(path, &s) == 0 && s.f_blocks > 0 && (s.f_bavail == 0 || (s.f_files > 0 && s.f_ffree == 0));
+}
+
+static void finish(int orphans)
+{
+    int64_t until = now_ms() + KILL_WAIT_MS;
+    int status, survivors;
+    for (;;) {
+        kill_all();
+        while (waitpid(-1, &status, WNOHANG) > 0)
+            ;
+        survivors = alive();
+        if (survivors == 0 || now_ms() > until)
+            break;
+        usleep(1000);
+    }
+    struct rusage use;
+    getrusage(RUSAGE_CHILDREN, &use);
+    long long cpu_ms = (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1000LL +
+                       (use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1000;
+    long long oom = counter("/sys/fs/cgroup/memory.events", "oom_kill") +
+                    counter("/sys/fs/cgroup/memory/memory.oom_control", "oom_kill");
+    long long pids = counter("/sys/fs/cgroup/pids.events", "max") + counter("/sys/fs/cgroup/pids/pids.events", "max");
+    char text[512];
+    int n = snprintf(text, sizeof text,
+                     "orphans=%d\nsurvivors=%d\noom_kills=%lld\npids_denied=%lld\ncpu_ms=%lld\nmax_rss_kib=%ld\n"
+                     "full=%s%s%s%s\n",
+                     orphans, survivors, oom, pids, cpu_ms, use.ru_maxrss, full("/workspace") ? " /workspace" : "",
+                     full("/home/agent") ? " /home/agent" : "", full("/tmp") ? " /tmp" : "",
+                     full("/dev/shm") ? " /dev/shm" : "");
+    frame('F', text, (uint32_t)n);
+    _exit(0);
+}
+
+/* The lines of /proc/self/status that show what the kernel applied. Read before we become undumpable. */
+static void hello(void)
+{
+    static const char *const names[] = {"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb",
+                                        "NoNewPrivs", "Seccomp"};
+    char text[2048], line[512];
+    int n = snprintf(text, sizeof text, "pid=%d\n", getpid());
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (!colon)
+            continue;
+        *colon = 0;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (strcmp(line, names[i]) == 0) {
+                char *value = colon + 1 + strspn(colon + 1, "\t ");
+                value[strcspn(value, "\n")] = 0;
+                for (char *c = value; *c; c++)
+                    if (*c == '\t')
+                        *c = ' ';
+                n += snprintf(text + n, sizeof text - (size_t)n, "%s=%s\n", line, value);
+            }
+    }
+    if (file)
+        fclose(file);
+    frame('H', text, (uint32_t)n);
+}
+
+int main(void)
+{
+    hello();
+    if (prctl(PR_SET_DUMPABLE, 0) || pipe2(out_pipe, O_CLOEXEC) || pipe2(err_pipe, O_CLOEXEC))
+        return 71;
+    set_flags(out_pipe[0], 1);
+    set_flags(err_pipe[0], 1);
+    fcntl(REPORT, F_SETFL, fcntl(REPORT, F_GETFL) | O_NONBLOCK);
+    signal(SIGPIPE, SIG_IGN);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    if ((signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
+        return 71;
+    int orphans = 0, stop = 0;
+    while (!stop) {
+        struct job job = {0};
+        if (!next_job(&job))
+            break;
+        stop = run(&job, &orphans) || job.last;
+        free_job(&job);
+    }
+    finish(orphans);
+}
