@@ -1,0 +1,229 @@
+"""The keeper: one small trusted container for each worker slot.
+
+It holds the slot's network namespace, its capped tmpfs and the fixture cache, and does all tree work, so that no hostile tree
+ever touches the host's own file system. No code of a trial runs here; what it reads from layers it treats as hostile.
+
+    /slot/layers/NAME/{upper,work}   layers of the current trial, on the capped tmpfs
+    /fixtures/KEY/tree               complete fixtures, written once
+    /opt/boxeval/tools/shim          shared with the boxes through a volume
+"""
+
+import json
+import os
+import re
+import secrets
+import stat
+from base64 import b64decode
+
+from forward import Forwarder
+from trees import DIRECTORY, EPOCH, FILE, Caps, Collector, Planter, empty, kind_of, parents_first
+from wire import CHUNK, Gone, Refused, Wire
+
+SLOT, FIXTURES = "/slot", "/fixtures"
+NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,127}")
+
+
+def safe(name):
+    if not NAME.fullmatch(name):
+        raise Refused("not a plain name")
+    return name
+
+
+class Keeper:
+    """Answers requests, one at a time, until the controller hangs up."""
+
+    def __init__(self):
+        self.wire = Wire()
+        self.forwarder = Forwarder()
+
+    def serve(self):
+        while True:
+            request = self.wire.receive_json(b"Q")
+            try:
+                answer = getattr(self, "do_" + request.pop("op"))(**request)
+            except (Refused, OSError) as error:
+                answer = {"error": str(error) or type(error).__name__}
+            self.wire.send_json(b"A", answer or {})
+            self.wire.flush()
+
+    def do_hello(self):
+        return {"protocol": 1, "shim": os.path.exists("/opt/boxeval/tools/shim")}
+
+    def do_reset(self):
+        self.forwarder.close()
+        empty(SLOT)
+        os.mkdir(f"{SLOT}/layers", 0o755)
+
+    def do_layer(self, name, uid, gid):
+        """An empty layer, whose root belongs to the box's user."""
+        place = f"{SLOT}/layers/{safe(name)}"
+        os.mkdir(place, 0o755)
+        os.mkdir(f"{place}/work", 0o755)
+        os.mkdir(f"{place}/upper", 0o755)
+        os.chown(f"{place}/upper", uid, gid)
+
+    def do_drop_layer(self, name):
+        place = f"{SLOT}/layers/{safe(name)}"
+        empty(place)
+        os.rmdir(place)
+
+    def do_fill_layer(self, name, uid, gid):
+        planter = Planter(os.fsencode(f"{SLOT}/layers/{safe(name)}/upper"), uid, gid)
+        self.plant(planter)
+
+    def do_has_fixture(self, key):
+        return {"present": os.path.isdir(f"{FIXTURES}/{safe(key)}/tree")}
+
+    def do_put_fixture(self, key, uid, gid, digest):
+        """Receive a fixture, check its digest, and only then give it its name."""
+        place, planter = self.new_fixture(uid, gid)
+        try:
+            self.plant(planter)
+            if planter.digest.hexdigest() != digest:
+                raise Refused("the fixture's digest is not the one that was planned")
+            self.name_fixture(place, key)
+        except BaseException:
+            empty(place)
+            os.rmdir(place)
+            raise
+
+    def do_adopt(self, key, uid, gid, layer, base):
+        """Make a new fixture out of `base` and the changes in `layer`: the result of set-up commands."""
+        place, planter = self.new_fixture(uid, gid)
+        try:
+            self.merge(planter, f"{SLOT}/layers/{safe(layer)}/upper", f"{FIXTURES}/{safe(base)}/tree")
+            self.name_fixture(place, key)
+        except BaseException:
+            empty(place)
+            os.rmdir(place)
+            raise
+        return {"digest": planter.digest.hexdigest()}
+
+    def do_fixtures(self):
+        return {"keys": [key for key in os.listdir(FIXTURES) if NAME.fullmatch(key)]}
+
+    def do_drop_fixture(self, key):
+        place = f"{FIXTURES}/{safe(key)}"
+        empty(place)
+        os.rmdir(place)
+
+    def do_fixture_digest(self, key):
+        with open(f"{FIXTURES}/{safe(key)}/digest") as source:
+            return {"digest": source.read()}
+
+    def do_collect(self, layer, base, caps):
+        """Stream every change of `layer` against fixture `base`."""
+        upper = os.open(f"{SLOT}/layers/{safe(layer)}/upper", DIRECTORY)
+        lower = os.open(f"{FIXTURES}/{safe(base)}/tree", DIRECTORY)
+        try:
+            Collector(self.wire, Caps(**caps)).directory(upper, lower, b"", hidden=False)
+        finally:
+            os.close(upper)
+            os.close(lower)
+
+    def do_open_gateway(self, port):
+        self.forwarder.open(port)
+
+    def do_close_gateway(self):
+        self.forwarder.close()
+
+    def new_fixture(self, uid, gid):
+        place = f"{FIXTURES}/_{secrets.token_hex(8)}"
+        os.mkdir(place, 0o755)
+        os.mkdir(f"{place}/tree", 0o755)
+        os.chown(f"{place}/tree", uid, gid)
+        return place, Planter(os.fsencode(f"{place}/tree"), uid, gid)
+
+    def name_fixture(self, place, key):
+        with open(f"{place}/digest", "w") as sink:
+            sink.write(self.last_digest)
+        os.utime(f"{place}/tree", (EPOCH, EPOCH))
+        try:
+            os.rename(place, f"{FIXTURES}/{safe(key)}")
+        except OSError:
+            # Another slot was first with the same content.
+            if not os.path.isdir(f"{FIXTURES}/{key}/tree"):
+                raise
+            empty(place)
+            os.rmdir(place)
+
+    def plant(self, planter):
+        """Receive entries until Z; a failure is told only after the whole stream was read."""
+        failure = None
+        kind, data = self.wire.receive()
+        while kind != b"Z":
+            if kind != b"E":
+                raise Gone("unexpected frame")
+            entry = json.loads(data)
+            pieces = self.pieces(entry["size"])
+            if failure is None:
+                try:
+                    plant_one(planter, entry, pieces)
+                except (Refused, OSError) as error:
+                    failure = error
+            for _ in pieces:
+                pass
+            kind, data = self.wire.receive()
+        if failure:
+            raise failure
+        self.last_digest = planter.digest.hexdigest()
+
+    def pieces(self, size):
+        while size > 0:
+            kind, data = self.wire.receive()
+            if kind != b"D" or not data or len(data) > size:
+                raise Gone("content does not fit its size")
+            size -= len(data)
+            yield data
+
+    def merge(self, planter, upper, lower):
+        """Copy the merged view of `upper` over `lower`, as the overlay showed it, entry by entry."""
+        from trees import is_opaque, is_whiteout
+
+        view = {}
+        for path, kind, info in parents_first(os.fsencode(lower)):
+            view[path] = (os.fsencode(lower), kind, info)
+        for path, kind, info in parents_first(os.fsencode(upper)):
+            hides = is_whiteout(info) or kind != "directory" or is_opaque(os.path.join(os.fsencode(upper), path))
+            if hides:
+                for hidden in [p for p in view if p == path or p.startswith(path + b"/")]:
+                    del view[hidden]
+            if not is_whiteout(info):
+                view[path] = (os.fsencode(upper), kind, info)
+        for path in sorted(view):
+            root, kind, info = view[path]
+            copy_one(planter, root, path, kind, info)
+        self.last_digest = planter.digest.hexdigest()
+
+
+def plant_one(planter, entry, pieces):
+    path = b64decode(entry["path"])
+    if entry["kind"] == "directory":
+        planter.directory(path, entry["mode"])
+    elif entry["kind"] == "symlink":
+        planter.symlink(path, entry["mode"], b64decode(entry["link"]))
+    elif entry["kind"] == "file":
+        planter.file(path, entry["mode"], pieces)
+    else:
+        raise Refused(f"a fixture holds no {entry['kind']}")
+
+
+def copy_one(planter, root, path, kind, info):
+    source = os.path.join(root, path)
+    mode = stat.S_IMODE(info.st_mode) & 0o777
+    if kind == "directory":
+        planter.directory(path, mode)
+    elif kind == "symlink":
+        planter.symlink(path, 0o777, os.readlink(source))
+    elif kind == "file":
+        with open(os.open(source, FILE), "rb") as content:
+            planter.file(path, mode, iter(lambda: content.read(CHUNK), b""))
+    else:
+        raise Refused(f"set-up left a {kind_of(info)} in the workspace")
+
+
+if __name__ == "__main__":
+    try:
+        Keeper().serve()
+    except Gone:
+        pass
