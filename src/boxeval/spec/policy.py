@@ -23,7 +23,7 @@ class Limits(Record):
 
     memory_mib: Positive = 1024
     swap_mib: Natural = 0
-    cpus: Annotated[float, Field(gt=0, le=512, strict=False)] = 1.0
+    cpus: Annotated[float, Field(gt=0, le=512)] = 1.0
     pids: Positive = 256
     open_files: Positive = 1024
     file_size_mib: Positive = 256
@@ -37,7 +37,7 @@ class Limits(Record):
 
 
 class CollectCaps(Record):
-    """Bounds on what is read back from a workspace. Past one of them the trial is void of evidence, never trusted."""
+    """Bounds on what is read back from a workspace. Past one of them there is no evidence to grade."""
 
     bytes: Positive = 256 * 1024 * 1024
     members: Positive = 100_000
@@ -48,7 +48,7 @@ class CollectCaps(Record):
 
 
 class Policy(Record):
-    """How boxes are shut. The fields with one allowed value are promises, written where a reviewer looks for them."""
+    """How boxes are shut. Fields with one allowed value are promises, written where a reviewer looks."""
 
     version: Literal[1]
     id: Id
@@ -60,7 +60,9 @@ class Policy(Record):
     no_new_privileges: Literal[True] = True
     seccomp: Literal["engine-default"] = "engine-default"
     read_only_root: Literal[True] = True
-    hermetic: bool = True
+    hermetic: bool = Field(
+        True, description="Refuses a run with BOXEVAL_HERMETIC=0. Every run is hermetic without it."
+    )
     limits: Limits = Limits()
     collect: CollectCaps = CollectCaps()
     mounts: tuple[ReadOnlyMount, ...] = ()

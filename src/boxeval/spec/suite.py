@@ -1,4 +1,4 @@
-"""Suite v2: what a user writes (contract S7-S19). Keys that a later version brings are refused by the loader."""
+"""Suite v2: what a user writes (contract S7-S19). The loader refuses keys that a later version brings."""
 
 from __future__ import annotations
 
@@ -27,18 +27,22 @@ class Visibility(StrEnum):
 class SuiteInfo(Record):
     """Names and describes a suite."""
 
-    id: Id
-    title: str
-    visibility: Visibility = Field(strict=False)
-    description: str | None = None
-    provenance: dict[str, str] | str | None = None
+    id: Id = Field(description="Name of the suite in run ids and reports.")
+    title: str = Field(description="One line for people.")
+    visibility: Visibility = Field(strict=False, description="Who may see it.")
+    description: str | None = Field(None, description="What the suite is about.")
+    provenance: dict[str, str] | str | None = Field(
+        None, description="Where the tasks come from, in free words."
+    )
 
 
 class InlineFile(Record):
     """A file written in the suite itself. `mode` is an octal string such as "0755"."""
 
-    text: str
-    mode: Annotated[str, StringConstraints(pattern=r"^0[0-7]{3}$")] = "0644"
+    text: str = Field(description="The content, written as UTF-8.")
+    mode: Annotated[str, StringConstraints(pattern=r"^0[0-7]{3}$")] = Field(
+        "0644", description="Permission bits as an octal string in quotes."
+    )
 
 
 class WorkspaceKind(StrEnum):
@@ -54,49 +58,63 @@ class WorkspaceKind(StrEnum):
 class Workspace(Record):
     """The fixture of a task. Which fields a kind needs and takes is checked in `formats.suite_v2`."""
 
-    kind: WorkspaceKind = Field(strict=False)
-    files: dict[RelativePath, str | InlineFile] | None = Field(None, description="kind inline: path to content.")
-    path: str | None = Field(None, description="Directory, archive or repository, relative to the suite file.")
+    kind: WorkspaceKind = Field(strict=False, description="Where the files come from.")
+    files: dict[RelativePath, str | InlineFile] | None = Field(
+        None, description="kind inline: path to content."
+    )
+    path: str | None = Field(
+        None, description="Directory, archive or repository, relative to the suite file."
+    )
     url: str | None = Field(None, description="kind git: repository to fetch from.")
-    commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")] | None = None
+    commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")] | None = Field(
+        None, description="kind git: full commit id."
+    )
     checkout: str | None = Field(None, description="kind git: branch or tag, instead of a commit.")
     excludes: tuple[str, ...] = Field((), description="gitignore-style patterns, left out of the snapshot.")
-    setup: tuple[Command, ...] = Field((), description="Shell commands, run once in a box to complete the fixture.")
+    setup: tuple[Command, ...] = Field(
+        (), description="Shell commands, run once in a box to complete the fixture."
+    )
     size_limit: Positive = Field(256 * 1024 * 1024, description="Bytes; a larger fixture is refused.")
 
 
 class Text(Record):
     """A scripted turn: the model says this and ends its turn."""
 
-    text: str
+    text: str = Field(description="What the model says.")
 
 
 class ToolCall(Record):
     """One tool call of a scripted turn."""
 
-    tool: Annotated[str, StringConstraints(min_length=1, max_length=64)]
-    input: dict[str, bool | int | float | str | None | list[str]] = Field(default_factory=dict)
+    tool: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
+        description="Name of the tool. The reference agent has read, write, edit, bash, glob and grep."
+    )
+    input: dict[str, bool | int | float | str | list[str] | None] = Field(
+        default_factory=dict, description="Arguments of the tool."
+    )
 
 
 class ToolCalls(Record):
     """A scripted turn: the model asks for these tools, all in one batch."""
 
-    calls: Annotated[tuple[ToolCall, ...], Field(min_length=1)]
+    calls: Annotated[tuple[ToolCall, ...], Field(min_length=1)] = Field(description="The batch.")
 
 
 class Usage(Record):
     """What every scripted turn reports as used."""
 
-    input: Natural = 100
-    output: Natural = 20
-    cost_usd: Annotated[float, Field(ge=0, strict=False)] | None = None
+    input: Natural = Field(100, description="Input tokens of a turn.")
+    output: Natural = Field(20, description="Output tokens of a turn.")
+    cost_usd: Annotated[float, Field(ge=0)] | None = Field(None, description="Cost of a turn in US dollars.")
 
 
 class Script(Record):
     """A scripted model: turns are served one a request; running out is an error, never a hang (S47)."""
 
-    turns: Annotated[tuple[Text | ToolCalls, ...], Field(min_length=1)]
-    usage: Usage = Usage()
+    turns: Annotated[tuple[Text | ToolCalls, ...], Field(min_length=1)] = Field(
+        description="Answers in order: each has `text` or `calls`."
+    )
+    usage: Usage = Field(Usage(), description="Reported for every turn.")
 
 
 class Model(Record):
@@ -108,20 +126,23 @@ class Model(Record):
 class Target(Record):
     """One column of the matrix."""
 
-    id: Id
-    model: str | None = None
-    thinking: str | None = None
-    image: str | None = None
-    policy: str | None = None
-    env: dict[EnvName, str] = Field(default_factory=dict)
+    id: Id = Field(description="Name of the target in reports.")
+    model: str | None = Field(None, description="A name of `models`; else `defaults.model`.")
+    thinking: str | None = Field(None, description="Label of the thinking effort, kept in reports.")
+    image: str | None = Field(None, description="Image of the candidate's box; a task's own comes first.")
+    policy: str | None = Field(None, description="Name or file of a policy; a task's own comes first.")
+    env: dict[EnvName, str] = Field(default_factory=dict, description="Environment of the candidate.")
 
 
 class Matrix(Record):
     """Every task runs for every target, `repeats` times."""
 
-    targets: Annotated[tuple[Target, ...], Field(min_length=1)]
-    repeats: Annotated[int, Field(ge=1, le=10_000)] = 1
-    max_cost_usd: Annotated[float, Field(gt=0, strict=False)] | None = None
+    targets: Annotated[tuple[Target, ...], Field(min_length=1)] = Field(description="What is compared.")
+    repeats: Annotated[int, Field(ge=1, le=10_000)] = Field(1, description="Trials of each task and target.")
+    max_cost_usd: Annotated[float, Field(gt=0)] | None = Field(
+        None,
+        description="Once the measured cost is above it, the rest is `budget_exhausted` without running.",
+    )
 
 
 class RunnerKind(StrEnum):
@@ -132,23 +153,31 @@ class RunnerKind(StrEnum):
 
 
 class Runner(Record):
-    """The candidate's turn: `command` (shell text, or a program if `args` is given), `commands`, or a prompt."""
+    """The candidate's turn: `command` (shell text, or a program with `args`), `commands`, or a prompt."""
 
-    kind: RunnerKind = Field(strict=False)
-    prompt: str | None = None
-    command: Command | None = None
-    commands: tuple[Command, ...] = ()
-    args: tuple[Command, ...] | None = None
-    script: str | Script | None = Field(None, description="kind scripted: the model's turns, for this task alone.")
-    permissions: Literal["full", "read-only"] | None = Field(None, description="kind scripted: what the agent may do.")
-    env: dict[EnvName, str] = Field(default_factory=dict)
-    stdin: str | None = None
+    kind: RunnerKind = Field(strict=False, description="How the candidate is started.")
+    prompt: str | None = Field(None, description="kind scripted: what the agent is asked.")
+    command: Command | None = Field(
+        None, description="kind external-command: shell text, or a program for `args`."
+    )
+    commands: tuple[Command, ...] = Field((), description="kind external-command: shell commands, in order.")
+    args: tuple[Command, ...] | None = Field(None, description="Arguments of `command`; no shell reads them.")
+    script: str | Script | None = Field(
+        None, description="kind scripted: the model's turns, for this task alone."
+    )
+    permissions: Literal["full", "read-only"] | None = Field(
+        None, description="kind scripted: what the agent may do."
+    )
+    env: dict[EnvName, str] = Field(default_factory=dict, description="Environment; beats the target's.")
+    stdin: str | None = Field(None, description="kind external-command: standard input of the command.")
     cwd: RelativePath | None = Field(None, description="Relative to the workspace.")
-    timeout_ms: Timeout | None = None
+    timeout_ms: Timeout | None = Field(
+        None, description="Of the candidate's turn, if shorter than the task's."
+    )
 
 
 class Op(StrEnum):
-    """Comparison of a metric with a value. Ordering needs numbers on both sides; eq and neq are strict in type."""
+    """Compares a metric with a value. Ordering needs numbers on both sides; eq and neq are strict in type."""
 
     LT = "lt"
     LTE = "lte"
@@ -161,76 +190,80 @@ class Op(StrEnum):
 class Assertion(Record):
     """`metric op value` must hold (in `verify.assertions`), or must not (in `thresholds.fail`)."""
 
-    metric: str
-    op: Op = Field(strict=False)
-    value: bool | int | float | str
+    metric: str = Field(description="A name of the metrics page.")
+    op: Op = Field(strict=False, description="The comparison.")
+    value: bool | int | float | str = Field(description="What the metric is compared with.")
 
 
 class Verify(Record):
     """How a trial is graded. Commands run in one grader box, in order, until one fails."""
 
-    commands: tuple[Command, ...] = ()
-    image: str | None = None
-    env: dict[EnvName, str] = Field(default_factory=dict)
+    commands: tuple[Command, ...] = Field((), description="Shell commands; exit code 0 of all is a pass.")
+    image: str | None = Field(None, description="Image of the grader's box.")
+    env: dict[EnvName, str] = Field(default_factory=dict, description="Environment of the grader.")
     files: dict[RelativePath, str | InlineFile] = Field(
         default_factory=dict, description="Put into the grader's workspace; the candidate never sees them."
     )
-    assertions: tuple[Assertion, ...] = ()
+    assertions: tuple[Assertion, ...] = Field((), description="All must hold; an unmeasured metric fails.")
     forbid_paths: tuple[str, ...] = Field((), description="gitignore-style patterns that must not change.")
     measure: Command | None = Field(None, description="Its exit code is data: task.exitCode and task.solved.")
-    grade_incomplete: bool = False
+    grade_incomplete: bool = Field(False, description="Grade what a failed or timed-out turn left.")
     timeout_ms: Timeout | None = Field(None, description="For all commands together; else the task's.")
 
 
 class Metrics(Record):
     """Metrics that the report shows for a task."""
 
-    collect: tuple[str, ...] = ()
+    collect: tuple[str, ...] = Field((), description="Names of metrics.")
 
 
 class Task(Record):
     """One task. `image`, `policy` and `timeoutMs` fall back to `defaults`."""
 
-    id: Id
-    title: str | None = None
-    tags: tuple[str, ...] = ()
-    smoke: bool = False
-    exclusive: bool = False
-    expect: Literal["passed", "failed"] | None = None
-    expect_class: str | None = None
-    image: str | None = None
-    policy: str | None = None
-    workspace: Workspace
-    runner: Runner
-    verify: Verify = Verify()
-    metrics: Metrics = Metrics()
-    trials: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    timeout_ms: Timeout | None = None
+    id: Id = Field(description="Unique, also when case is ignored.")
+    title: str | None = Field(None, description="One line for people.")
+    tags: tuple[str, ...] = Field((), description="For `--tag`.")
+    smoke: bool = Field(False, description="Chosen by `--smoke`.")
+    exclusive: bool = Field(False, description="Runs alone, whatever `--jobs` says.")
+    expect: Literal["passed", "failed"] | None = Field(None, description="The scored outcome that is right.")
+    expect_class: str | None = Field(
+        None, description="With `expect: failed`: the failure class that is right."
+    )
+    image: str | None = Field(None, description="Image of the candidate's box.")
+    policy: str | None = Field(None, description="Name or file of a policy.")
+    workspace: Workspace = Field(description="The files that the candidate finds.")
+    runner: Runner = Field(description="The candidate's turn.")
+    verify: Verify = Field(Verify(), description="How the turn is graded.")
+    metrics: Metrics = Field(Metrics(), description="What the report shows.")
+    trials: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        None, description="Instead of `matrix.repeats`."
+    )
+    timeout_ms: Timeout | None = Field(None, description="Milliseconds; 60000 if nothing says otherwise.")
 
 
 class Defaults(Record):
     """Fallbacks for every task."""
 
-    image: str | None = None
-    policy: str | None = None
-    timeout_ms: Timeout | None = None
-    network: Literal["none"] | None = None
-    model: str | None = None
+    image: str | None = Field(None, description="Image of the candidate's box.")
+    policy: str | None = Field(None, description="Name or file of a policy.")
+    timeout_ms: Timeout | None = Field(None, description="Milliseconds of a task.")
+    network: Literal["none"] | None = Field(None, description="Boxes have no network.")
+    model: str | None = Field(None, description="A name of `models`.")
 
 
 class Thresholds(Record):
     """Each entry is a failure condition on the metrics of a scored trial (S16)."""
 
-    fail: tuple[Assertion, ...] = ()
+    fail: tuple[Assertion, ...] = Field((), description="The run fails if one of them is true.")
 
 
 class Suite(Record):
     """A whole suite file, validated."""
 
-    version: Literal[2]
-    suite: SuiteInfo
-    defaults: Defaults = Defaults()
-    matrix: Matrix
-    models: dict[Id, Model] = Field(default_factory=dict)
-    tasks: Annotated[tuple[Task, ...], Field(min_length=1)]
-    thresholds: Thresholds = Thresholds()
+    version: Literal[2] = Field(description="Version of the suite format.")
+    suite: SuiteInfo = Field(description="Names the suite.")
+    defaults: Defaults = Field(Defaults(), description="Fallbacks for every task.")
+    matrix: Matrix = Field(description="What runs, and how often.")
+    models: dict[Id, Model] = Field(default_factory=dict, description="Scripted models by name.")
+    tasks: Annotated[tuple[Task, ...], Field(min_length=1)] = Field(description="The tasks.")
+    thresholds: Thresholds = Field(Thresholds(), description="Conditions on the whole run.")
