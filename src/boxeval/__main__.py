@@ -1,0 +1,42 @@
+"""`boxeval` and `python -m boxeval`. Help and version are answered without importing the command line itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> int:
+    """Run the command line of this process and return its exit code."""
+    arguments = sys.argv[1:]
+    if arguments in (["--help"], ["-h"]):
+        return _print(_help(), sys.stdout, 0)
+    if arguments == ["--version"]:
+        from boxeval import __version__
+
+        return _print(f"boxeval {__version__}\n", sys.stdout, 0)
+    if not arguments:
+        return _print(_help(), sys.stderr, 2)
+
+    from boxeval.cli.app import call
+
+    return call(arguments)
+
+
+def _help() -> str:
+    # No pathlib here: importing it costs as much as starting Python.
+    path = os.path.join(os.path.dirname(__file__), "cli", "help.txt")  # noqa: PTH118, PTH120
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123
+        return file.read()
+
+
+def _print(text: str, stream: object, code: int) -> int:
+    try:
+        print(text, end="", file=stream, flush=True)  # noqa: T201
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""The command line as a whole: which commands there are, and how every ending becomes an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from boxeval.cli import images, keys, machine, results, run, suites
+from boxeval.cli.output import complain, warn
+from boxeval.errors import BoxevalError, SuiteError
+
+app = typer.Typer(
+    name="boxeval",
+    help="Run coding agents and untrusted graders in throwaway containers, and seal what was seen.",
+    epilog="Exit codes: 0 good, 1 a negative answer, 2 usage, 3 incomplete, 4 integrity, 70 our own fault, "
+    "128+N ended by signal N.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    # A fixed width keeps help the same on every terminal, in docs/cli.md and in help.txt.
+    context_settings={"terminal_width": 100, "help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from boxeval import __version__
+
+        typer.echo(f"boxeval {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    del version
+
+
+for _group in (run, suites, results, images, machine, keys):
+    _group.add_to(app)
+
+
+def call(arguments: list[str]) -> int:
+    """Run one command line to its exit code. Nothing escapes but the code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        typer.main.get_command(app).main(args=arguments, prog_name="boxeval")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    except SuiteError as error:
+        for problem in error.problems:
+            warn(str(problem))
+        return error.exit_code
+    except BoxevalError as error:
+        complain(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        complain(f"{type(error).__name__}: {error}; this is a fault in boxeval")
+        if os.environ.get("BOXEVAL_DEBUG") == "1":
+            import traceback
+
+            for line in traceback.format_exc().splitlines():
+                warn(line)
+        return 70
+    return 0
