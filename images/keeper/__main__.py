@@ -3,9 +3,10 @@
 It holds the slot's network namespace, its capped tmpfs and the fixture cache, and does all tree work, so that no hostile tree
 ever touches the host's own file system. No code of a trial runs here; what it reads from layers it treats as hostile.
 
-    /slot/layers/NAME/{upper,work}   layers of the current trial, on the capped tmpfs
-    /fixtures/KEY/tree               complete fixtures, written once
-    /opt/boxeval/tools/shim          shared with the boxes through a volume
+    /slot/agent, /slot/grade     two capped tmpfs, so that a candidate that fills its disk leaves the grader's alone;
+                                 in each, NAME/{upper,work} are the layers of the current trial
+    /fixtures/KEY/{tree,digest}  complete fixtures, written once
+    /opt/boxeval/tools/shim      shared with the boxes through a volume
 """
 
 import json
@@ -16,11 +17,31 @@ import stat
 from base64 import b64decode
 
 from forward import Forwarder
-from trees import DIRECTORY, EPOCH, FILE, Caps, Collector, Planter, empty, kind_of, parents_first
+from trees import (
+    DIRECTORY,
+    EPOCH,
+    FILE,
+    Caps,
+    Collector,
+    Planter,
+    empty,
+    is_opaque,
+    is_whiteout,
+    kind_of,
+    parents_first,
+)
 from wire import CHUNK, Gone, Refused, Wire
 
-SLOT, FIXTURES = "/slot", "/fixtures"
+AREAS, FIXTURES = ("/slot/agent", "/slot/grade"), "/fixtures"
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,127}")
+
+
+def layer_of(name):
+    """`agent.NAME` or `grade.NAME`: a layer's folder."""
+    area, _, rest = safe(name).partition(".")
+    if f"/slot/{area}" not in AREAS or not rest:
+        raise Refused("not a layer's name")
+    return f"/slot/{area}/{rest}"
 
 
 def safe(name):
@@ -51,24 +72,24 @@ class Keeper:
 
     def do_reset(self):
         self.forwarder.close()
-        empty(SLOT)
-        os.mkdir(f"{SLOT}/layers", 0o755)
+        for area in AREAS:
+            empty(area)
 
     def do_layer(self, name, uid, gid):
         """An empty layer, whose root belongs to the box's user."""
-        place = f"{SLOT}/layers/{safe(name)}"
+        place = layer_of(name)
         os.mkdir(place, 0o755)
         os.mkdir(f"{place}/work", 0o755)
         os.mkdir(f"{place}/upper", 0o755)
         os.chown(f"{place}/upper", uid, gid)
 
     def do_drop_layer(self, name):
-        place = f"{SLOT}/layers/{safe(name)}"
+        place = layer_of(name)
         empty(place)
         os.rmdir(place)
 
     def do_fill_layer(self, name, uid, gid):
-        planter = Planter(os.fsencode(f"{SLOT}/layers/{safe(name)}/upper"), uid, gid)
+        planter = Planter(os.fsencode(f"{layer_of(name)}/upper"), uid, gid)
         self.plant(planter)
 
     def do_has_fixture(self, key):
@@ -91,7 +112,7 @@ class Keeper:
         """Make a new fixture out of `base` and the changes in `layer`: the result of set-up commands."""
         place, planter = self.new_fixture(uid, gid)
         try:
-            self.merge(planter, f"{SLOT}/layers/{safe(layer)}/upper", f"{FIXTURES}/{safe(base)}/tree")
+            self.merge(planter, f"{layer_of(layer)}/upper", f"{FIXTURES}/{safe(base)}/tree")
             self.name_fixture(place, key)
         except BaseException:
             empty(place)
@@ -113,7 +134,7 @@ class Keeper:
 
     def do_collect(self, layer, base, caps):
         """Stream every change of `layer` against fixture `base`."""
-        upper = os.open(f"{SLOT}/layers/{safe(layer)}/upper", DIRECTORY)
+        upper = os.open(f"{layer_of(layer)}/upper", DIRECTORY)
         lower = os.open(f"{FIXTURES}/{safe(base)}/tree", DIRECTORY)
         try:
             Collector(self.wire, Caps(**caps)).directory(upper, lower, b"", hidden=False)
@@ -178,8 +199,6 @@ class Keeper:
 
     def merge(self, planter, upper, lower):
         """Copy the merged view of `upper` over `lower`, as the overlay showed it, entry by entry."""
-        from trees import is_opaque, is_whiteout
-
         view = {}
         for path, kind, info in parents_first(os.fsencode(lower)):
             view[path] = (os.fsencode(lower), kind, info)

@@ -6,6 +6,7 @@ below it has the attribute `trusted.overlay.opaque`, which only CAP_SYS_ADMIN ma
 
 import hashlib
 import os
+import secrets
 import stat
 import time
 from base64 import b64encode
@@ -34,9 +35,10 @@ def is_whiteout(info):
     return stat.S_ISCHR(info.st_mode) and info.st_rdev == 0
 
 
-def is_opaque(descriptor):
+def is_opaque(directory):
+    """`directory` is an open descriptor."""
     try:
-        return os.getxattr(descriptor, "trusted.overlay.opaque") == b"y"
+        return os.getxattr(directory, "trusted.overlay.opaque") == b"y"
     except OSError:
         return False
 
@@ -58,7 +60,7 @@ def look(name, descriptor):
 def empty(path):
     """Remove everything below `path`, however deep: directories are first moved to the top, then emptied there."""
     top = os.open(path, DIRECTORY)
-    serial = 0
+    token, serial = secrets.token_hex(8).encode(), 0
     try:
         while entries := names(top):
             for name in entries:
@@ -70,7 +72,7 @@ def empty(path):
                     for child in names(inner):
                         if stat.S_ISDIR(os.stat(child, dir_fd=inner, follow_symlinks=False).st_mode):
                             serial += 1
-                            os.rename(child, b".boxeval-%d" % serial, src_dir_fd=inner, dst_dir_fd=top)
+                            os.rename(child, b"%s-%d" % (token, serial), src_dir_fd=inner, dst_dir_fd=top)
                         else:
                             os.unlink(child, dir_fd=inner)
                 finally:

@@ -1,0 +1,279 @@
+"""One box: a container whose first process is the shim. Create, start, run commands, settle, remove."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from boxeval.errors import BoxError, BoxevalError, IsolationError
+from boxeval.sandbox.attach import Attachment
+from boxeval.sandbox.capture import Bounded
+from boxeval.sandbox.engine import Engine, engine_errors, is_gone
+from boxeval.sandbox.job import Job
+from boxeval.sandbox.settings import (
+    SHIM,
+    BoxMounts,
+    engine_differences,
+    host_config,
+    kernel_differences,
+)
+from boxeval.spec.policy import Policy
+
+START_S = 120
+GRACE_S = 15
+"""The shim keeps the deadline itself; this much later its box is killed from outside."""
+SETTLE_S = 20
+CGROUPS = (
+    "/sys/fs/cgroup/*/docker/{id}",
+    "/sys/fs/cgroup/docker/{id}",
+    "/sys/fs/cgroup/system.slice/docker-{id}.scope",
+    "/sys/fs/cgroup/*/system.slice/docker-{id}.scope",
+)
+
+
+@dataclass(slots=True)
+class CommandEnd:
+    """How one command ended. `exit_code` is None if it was ended by `signal` or never started."""
+
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool
+    spawn_error: str | None
+    wall_ms: int
+    stdout: Bounded
+    stderr: Bounded
+
+
+@dataclass(slots=True)
+class BoxEnd:
+    """How a box ended, by its shim, its cgroup and the engine together."""
+
+    image_id: str
+    commands: list[CommandEnd] = field(default_factory=list)
+    settled: bool = False
+    survivors: int = 0
+    orphans: int = 0
+    oom_kills: int = 0
+    pids_denied: int = 0
+    cpu_ms: int = 0
+    max_rss_kib: int = 0
+    engine_oom_flag: bool = False
+    full: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BoxSpec:
+    """What a box is made of."""
+
+    name: str
+    labels: dict[str, str]
+    image_id: str
+    policy: Policy
+    mounts: BoxMounts
+
+
+class Box:
+    """A created container. Use from one thread; `kill` may come from any."""
+
+    def __init__(self, engine: Engine, spec: BoxSpec) -> None:
+        self._engine, self._spec = engine, spec
+        self.end = BoxEnd(spec.image_id)
+        with engine_errors(f"create box {spec.name}"):
+            self.id = create_container(engine, _config(spec), spec.name)
+        self._reported = False
+        self._attachment: Attachment | None = None
+
+    def start(self) -> None:
+        """Attach, start, and compare what was applied with the policy before anything may run.
+
+        Raises IsolationError if they differ, BoxError if the shim does not say hello.
+        """
+        with engine_errors(f"inspect box {self._spec.name}"):
+            inspected: dict[str, Any] = self._engine.api.inspect_container(self.id)
+        self._refuse(engine_differences(self._spec.policy, self._spec.mounts, inspected))
+        self._attachment = Attachment.open(self._engine, self.id)
+        with engine_errors(f"start box {self._spec.name}"):
+            self._engine.api.start(self.id)
+        kind, payload = self._frame(time.monotonic() + START_S)
+        if kind != b"H":
+            raise BoxError("the shim did not say hello")
+        self._refuse(kernel_differences(self._spec.policy, _facts(payload)))
+
+    def _refuse(self, differences: tuple[str, ...]) -> None:
+        if differences:
+            self.end.differences = differences
+            raise IsolationError("the engine did not apply the policy: " + "; ".join(differences))
+
+    def run(self, job: Job, *, last: bool) -> CommandEnd:
+        """Run one command to its end. After `last`, a failure or a timeout the box ends too."""
+        cap = self._spec.policy.limits.output_kib * 1024
+        out, err = Bounded(cap), Bounded(cap)
+        self._connection.send(b"J", _encode(job, last))
+        until = time.monotonic() + job.timeout_ms / 1000 + GRACE_S
+        while True:
+            kind, payload = self._frame(until)
+            if kind == b"O":
+                out.feed(payload)
+            elif kind == b"E":
+                err.feed(payload)
+            elif kind == b"R":
+                end = _command_end(_facts(payload), out, err)
+                self.end.commands.append(end)
+                return end
+            else:
+                raise BoxError("the shim sent an unexpected frame")
+
+    def settle(self) -> BoxEnd:
+        """End the box if it has not ended, and make sure that nothing of it is alive.
+
+        Shim gone (end of its stream), engine says exited, cgroup empty or gone. Sets `settled` only if all three hold.
+        """
+        until = time.monotonic() + SETTLE_S
+        self._finish(until)
+        with engine_errors(f"wait for box {self._spec.name}"):
+            self._engine.api.wait(self.id, timeout=SETTLE_S)
+        if not self._reported or self.end.oom_kills:
+            with engine_errors(f"inspect box {self._spec.name}"):
+                state = self._engine.api.inspect_container(self.id)["State"]
+            self.end.engine_oom_flag = bool(state.get("OOMKilled"))
+        left = _cgroup_processes(self.id)
+        self.end.survivors += left
+        self.end.settled = self.end.survivors == 0
+        return self.end
+
+    def _finish(self, until: float) -> None:
+        """Ask the shim to end the box, and read its last report."""
+        if self._attachment is None:
+            return
+        try:
+            # A shim whose box has ended already does not read this; its report is in the stream all the same.
+            with contextlib.suppress(BoxError):
+                self._connection.send(b"X")
+            while True:
+                kind, payload = self._frame(until)
+                if kind == b"F":
+                    self._take_report(_facts(payload))
+                    return
+        except BoxError:
+            self.kill()
+
+    def _take_report(self, facts: dict[str, str]) -> None:
+        end = self.end
+        end.orphans, end.survivors = int(facts["orphans"]), int(facts["survivors"])
+        end.oom_kills, end.pids_denied = int(facts["oom_kills"]), int(facts["pids_denied"])
+        end.cpu_ms, end.max_rss_kib = int(facts["cpu_ms"]), int(facts["max_rss_kib"])
+        end.full = tuple(facts["full"].split())
+        self._reported = True
+
+    @property
+    def reported(self) -> bool:
+        """True once the shim has told how the box ended."""
+        return self._reported
+
+    @property
+    def _connection(self) -> Attachment:
+        if self._attachment is None:
+            raise BoxError("the box was not started")
+        return self._attachment
+
+    def _frame(self, until: float) -> tuple[bytes, bytes]:
+        try:
+            frame = self._connection.receive(until)
+        except TimeoutError:
+            self.kill()
+            raise BoxError("the shim did not report in time") from None
+        if frame is None:
+            said = self._connection.stderr.decode("utf-8", "backslashreplace").strip()
+            raise BoxError("the box ended without its shim's report" + (f": {said[-300:]}" if said else ""))
+        return frame
+
+    def kill(self) -> None:
+        """SIGKILL, whatever the box is doing; a box that has ended is left as it is."""
+        with contextlib.suppress(BoxevalError), engine_errors("kill a box"):
+            self._engine.api.kill(self.id, "SIGKILL")
+
+    def remove(self) -> None:
+        """Remove the container, also while it runs. Safe to call twice."""
+        if self._attachment is not None:
+            self._attachment.close()
+        remove_container(self._engine, self.id)
+
+
+def create_container(engine: Engine, config: dict[str, Any], name: str) -> str:
+    """Create from a raw configuration, past the SDK's own additions (proxies of the user's configuration); return the id."""
+    answer: dict[str, Any] = engine.api.create_container_from_config(config, name)  # type: ignore[no-untyped-call]
+    return str(answer["Id"])
+
+
+def remove_container(engine: Engine, container: str) -> None:
+    """Remove a container and its anonymous volumes; one that is gone already is fine."""
+    with engine_errors(f"remove container {container[:12]}"):
+        try:
+            engine.api.remove_container(container, force=True, v=True)
+        except Exception as error:
+            if not is_gone(error):
+                raise
+
+
+def _config(spec: BoxSpec) -> dict[str, Any]:
+    return {
+        "Image": spec.image_id,
+        "Entrypoint": [SHIM],
+        "Cmd": [],
+        "User": f"{spec.policy.uid}:{spec.policy.gid}",
+        "WorkingDir": "/",
+        "Labels": spec.labels,
+        "Tty": False,
+        "OpenStdin": True,
+        # The engine closes the shim's stdin when we hang up: a box never outlives its controller.
+        "StdinOnce": True,
+        "AttachStdin": True,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "Healthcheck": {"Test": ["NONE"]},
+        "HostConfig": host_config(spec.policy, spec.mounts),
+    }
+
+
+def _encode(job: Job, last: bool) -> bytes:
+    env = [f"{name}={value}" for name, value in job.env.items()]
+    fields = [str(job.timeout_ms), str(int(last)), str(len(job.argv)), str(len(env)), job.cwd, *job.argv, *env]
+    if any("\0" in text for text in fields):
+        raise BoxError("a command, its environment or its directory holds a NUL")
+    return b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in fields) + job.stdin
+
+
+def _facts(payload: bytes) -> dict[str, str]:
+    lines = payload.decode("ascii", "replace").splitlines()
+    return {name: value for name, _, value in (line.partition("=") for line in lines)}
+
+
+def _command_end(facts: dict[str, str], out: Bounded, err: Bounded) -> CommandEnd:
+    signal = int(facts["signal"])
+    failed_to_start = facts["spawn_error"] or None
+    return CommandEnd(
+        exit_code=None if signal or failed_to_start else int(facts["exit"]),
+        signal=signal or None,
+        timed_out=facts["timed_out"] == "1",
+        spawn_error=failed_to_start,
+        wall_ms=int(facts["wall_ms"]),
+        stdout=out,
+        stderr=err,
+    )
+
+
+def _cgroup_processes(container: str) -> int:
+    """Processes in the container's cgroup where the host shows it; an absent cgroup is an empty one."""
+    most = 0
+    for pattern in CGROUPS:
+        for directory in Path("/").glob(pattern.format(id=container).lstrip("/")):
+            try:
+                most = max(most, len((directory / "cgroup.procs").read_text().split()))
+            except OSError:
+                continue
+    return most

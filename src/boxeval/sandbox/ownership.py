@@ -1,0 +1,89 @@
+"""Names and labels of everything we create, so that nothing else is ever removed and nothing of ours is forgotten.
+
+`boxeval.owner` is this home's id and this boot's id; `boxeval.controller` is pid and start time of the process that made the
+object, so that a recycled pid is not mistaken for a live controller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+RUN, TRIAL, ROLE = "boxeval.run", "boxeval.trial", "boxeval.role"
+OWNER, CONTROLLER, DEADLINE, CACHE = "boxeval.owner", "boxeval.controller", "boxeval.deadline", "boxeval.cache"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who we are to the engine."""
+
+    home: str
+    boot: str
+    controller: str
+
+    @classmethod
+    def here(cls, data_dir: Path) -> Owner:
+        """This process, on this boot, with the home id kept in `data_dir`."""
+        return cls(_home_id(data_dir), _boot_id(), f"{os.getpid()}.{_start_time(os.getpid())}")
+
+    @property
+    def label(self) -> str:
+        """Value of `boxeval.owner`."""
+        return f"{self.home}.{self.boot}"
+
+    def labels(self, run_id: str, role: str, lifetime_s: float, trial_id: str = "") -> dict[str, str]:
+        """Labels of one object of a run, which should be gone after `lifetime_s`."""
+        return {
+            RUN: run_id,
+            TRIAL: trial_id,
+            ROLE: role,
+            OWNER: self.label,
+            CONTROLLER: self.controller,
+            DEADLINE: str(int(time.time() + lifetime_s)),
+        }
+
+    def is_orphan(self, labels: dict[str, str], now: float) -> bool:
+        """True for an object of this home whose controller is gone, or which is past its deadline."""
+        if CACHE in labels or RUN not in labels:
+            return False
+        home, _, boot = labels.get(OWNER, "").partition(".")
+        if home != self.home:
+            return False
+        if boot != self.boot or now > _number(labels.get(DEADLINE, "")):
+            return True
+        pid, _, started = labels.get(CONTROLLER, "").partition(".")
+        return not pid.isdigit() or _start_time(int(pid)) != started
+
+
+def _number(text: str) -> float:
+    return float(text) if text.isdigit() else 0.0
+
+
+def _start_time(pid: int) -> str:
+    """Field 22 of /proc/PID/stat, ticks since boot; empty if there is no such process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[19]
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")[:16]
+
+
+def _home_id(data_dir: Path) -> str:
+    place = data_dir / "home-id"
+    if not place.exists():
+        data_dir.mkdir(parents=True, exist_ok=True)
+        draft = data_dir / f".home-id-{secrets.token_hex(8)}"
+        draft.write_text(secrets.token_hex(8))
+        # A link appears whole, and only the first of two processes gets it.
+        with contextlib.suppress(FileExistsError):
+            place.hardlink_to(draft)
+        draft.unlink()
+    return place.read_text().strip()

@@ -1,0 +1,221 @@
+"""A worker slot: one keeper with its network namespace and its two capped tmpfs volumes, and the boxes that run in it.
+
+A workspace is an overlay volume: the fixture below, a layer of the slot's tmpfs above. A grader's workspace lies over the
+candidate's layer, so what was collected and hashed is what is graded. Both are mounted by the engine from paths on its own
+host, which is why this needs a local engine that runs as root (docs/adr/0004-keeper.md).
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from boxeval.errors import BoxError
+from boxeval.sandbox.attach import Attachment
+from boxeval.sandbox.box import Box, BoxSpec, create_container, remove_container
+from boxeval.sandbox.engine import Engine, engine_errors, is_gone
+from boxeval.sandbox.images import ImageInfo
+from boxeval.sandbox.keeper import KeeperClient
+from boxeval.sandbox.ownership import CACHE, OWNER, ROLE, Owner
+from boxeval.sandbox.settings import MIB, BoxMounts
+from boxeval.spec.policy import Policy
+
+KEEPER_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SYS_ADMIN"]
+"""SYS_ADMIN only to read which directories of a layer are opaque (docs/adr/0004-keeper.md)."""
+OVERLAY = "metacopy=off,redirect_dir=off,index=off"
+KEEPER_MEMORY = 512 * MIB
+AGENT, GRADE = "agent", "grade"
+
+
+@dataclass(frozen=True, slots=True)
+class Yard:
+    """What all slots of a run share."""
+
+    engine: Engine
+    owner: Owner
+    run_id: str
+    keeper_image: ImageInfo
+    cache_dir: Path
+    gateway_dir: Path | None
+    lifetime_s: float
+
+    @property
+    def fixtures_volume(self) -> str:
+        """The cache of complete fixtures of this home."""
+        return f"boxeval-fixtures-{self.owner.home}"
+
+    @property
+    def tools_volume(self) -> str:
+        """The shim, mounted read-only into every box."""
+        return f"boxeval-tools-{self.owner.home}-{self.keeper_image.image_id.removeprefix('sha256:')[:12]}"
+
+
+class Slot:
+    """Open with `open`, use from one thread, close always."""
+
+    def __init__(self, yard: Yard, number: int, policy: Policy) -> None:
+        self.yard, self.number, self.policy = yard, number, policy
+        self._undo = ExitStack()
+        self._name = f"boxeval-{yard.run_id}-slot{number}"
+        self._mountpoints: dict[str, str] = {}
+        self.keeper_id = ""
+        self.keeper: KeeperClient
+
+    @classmethod
+    def open(cls, yard: Yard, number: int, policy: Policy) -> Slot:
+        """Start a keeper whose tmpfs volumes have the size that `policy` says."""
+        slot = cls(yard, number, policy)
+        try:
+            slot._open()
+        except BaseException:
+            slot.close()
+            raise
+        return slot
+
+    def _open(self) -> None:
+        yard, api = self.yard, self.yard.engine.api
+        with engine_errors("start the keeper"):
+            for volume in (yard.fixtures_volume, yard.tools_volume):
+                labels = {CACHE: volume.split("-")[1], OWNER: yard.owner.home}
+                answer: dict[str, Any] = api.create_volume(volume, labels=labels)
+                self._mountpoints[volume] = answer["Mountpoint"]
+            limits = self.policy.limits
+            for area in (AGENT, GRADE):
+                options = f"size={limits.workspace_mib}m,nr_inodes={limits.workspace_inodes},mode=0755"
+                self._mountpoints[area] = self._create_volume(
+                    f"{self._name}-{area}", {"type": "tmpfs", "device": "tmpfs", "o": options}, "slot"
+                )
+            # The engine fills the tools volume at the first create; two at once would see it half filled.
+            with _locked(yard.cache_dir / "tools.lock"):
+                self.keeper_id = create_container(yard.engine, self._keeper_config(), f"{self._name}-keeper")
+            self._undo.callback(remove_container, yard.engine, self.keeper_id)
+            attachment = Attachment.open(yard.engine, self.keeper_id)
+            self._undo.callback(attachment.close)
+            api.start(self.keeper_id)
+        self.keeper = KeeperClient(attachment)
+        hello = self.keeper.request("hello", timeout_s=120)
+        if hello.get("protocol") != 1 or not hello.get("shim"):
+            raise BoxError("the keeper image does not fit this version of boxeval; run: boxeval images build")
+
+    def _create_volume(self, name: str, options: dict[str, str], role: str, trial_id: str = "") -> str:
+        """Create a volume of this run, to be removed with the slot, and return its path on the engine's host."""
+        labels = self.yard.owner.labels(self.yard.run_id, role, self.yard.lifetime_s, trial_id)
+        answer: dict[str, Any] = self.yard.engine.api.create_volume(
+            name, driver="local", driver_opts=options, labels=labels
+        )
+        if role == "slot":
+            self._undo.callback(remove_volume, self.yard.engine, name)
+        return str(answer["Mountpoint"])
+
+    def _keeper_config(self) -> dict[str, Any]:
+        yard = self.yard
+        mounts = [
+            {"Type": "volume", "Source": yard.fixtures_volume, "Target": "/fixtures"},
+            {"Type": "volume", "Source": yard.tools_volume, "Target": "/opt/boxeval/tools", "ReadOnly": True},
+            *(
+                {"Type": "volume", "Source": f"{self._name}-{area}", "Target": f"/slot/{area}"}
+                for area in (AGENT, GRADE)
+            ),
+        ]
+        if yard.gateway_dir is not None:
+            mounts.append(
+                {"Type": "bind", "Source": str(yard.gateway_dir), "Target": "/run/boxeval", "ReadOnly": True}
+            )
+        return {
+            "Image": yard.keeper_image.image_id,
+            "Entrypoint": ["python3", "-I", "/opt/boxeval/keeper"],
+            "Cmd": [],
+            "User": "0:0",
+            "Labels": yard.owner.labels(yard.run_id, "keeper", yard.lifetime_s),
+            "OpenStdin": True,
+            "StdinOnce": True,
+            "AttachStdin": True,
+            "AttachStdout": True,
+            "AttachStderr": True,
+            "HostConfig": {
+                "NetworkMode": "none",
+                "ReadonlyRootfs": True,
+                "CapDrop": ["ALL"],
+                "CapAdd": KEEPER_CAPABILITIES,
+                "SecurityOpt": ["no-new-privileges"],
+                "IpcMode": "private",
+                "LogConfig": {"Type": "none", "Config": {}},
+                "RestartPolicy": {"Name": "no"},
+                "Memory": KEEPER_MEMORY,
+                "MemorySwap": KEEPER_MEMORY,
+                "PidsLimit": 256,
+                # A listener of one box must not leave its port in TIME_WAIT for the next.
+                "Sysctls": {"net.ipv4.tcp_max_tw_buckets": "0"},
+                "Mounts": mounts,
+            },
+        }
+
+    def reset(self) -> None:
+        """Empty both areas. Nothing of a trial may be alive."""
+        self.keeper.request("reset")
+
+    def agent_workspace(self, trial_id: str, layer: str, fixture: str) -> str:
+        """An overlay volume with a fresh layer over a fixture; returns the volume's name."""
+        return self._overlay(trial_id, AGENT, layer, [self._fixture(fixture)])
+
+    def grader_workspace(self, trial_id: str, layer: str, below: list[str], fixture: str) -> str:
+        """An overlay volume with a fresh layer over existing layers (`AREA.NAME`, topmost first) over a fixture."""
+        lower = [self._upper(name) for name in below]
+        return self._overlay(trial_id, GRADE, layer, [*lower, self._fixture(fixture)])
+
+    def _overlay(self, trial_id: str, area: str, layer: str, lower: list[str]) -> str:
+        uid, gid = self.policy.uid, self.policy.gid
+        self.keeper.request("layer", name=f"{area}.{layer}", uid=uid, gid=gid)
+        place = f"{self._mountpoints[area]}/{layer}"
+        options = f"lowerdir={':'.join(lower)},upperdir={place}/upper,workdir={place}/work,{OVERLAY}"
+        name = f"boxeval-{self.yard.run_id}-{trial_id}-{layer}"
+        with engine_errors(f"create volume {name}"):
+            self._create_volume(
+                name, {"type": "overlay", "device": "overlay", "o": options}, "workspace", trial_id
+            )
+        return name
+
+    def _fixture(self, key: str) -> str:
+        return f"{self._mountpoints[self.yard.fixtures_volume]}/{key}/tree"
+
+    def _upper(self, layer: str) -> str:
+        area, _, name = layer.partition(".")
+        return f"{self._mountpoints[area]}/{name}/upper"
+
+    def box(self, trial_id: str, role: str, image: ImageInfo, workspace: str, lifetime_s: float) -> Box:
+        """Create a box in this slot; it is not started yet."""
+        yard = self.yard
+        spec = BoxSpec(
+            name=f"boxeval-{yard.run_id}-{trial_id}-{role}",
+            labels=yard.owner.labels(yard.run_id, role, lifetime_s, trial_id),
+            image_id=image.image_id,
+            policy=self.policy,
+            mounts=BoxMounts(workspace, yard.tools_volume, self.keeper_id, image.volumes),
+        )
+        return Box(yard.engine, spec)
+
+    def close(self) -> None:
+        """Remove the keeper and the slot's volumes."""
+        self._undo.close()
+
+
+def remove_volume(engine: Engine, name: str) -> None:
+    """Remove a volume; one that is gone already is fine."""
+    with engine_errors(f"remove volume {name}"):
+        try:
+            engine.api.remove_volume(name)
+        except Exception as error:
+            if not is_gone(error):
+                raise
+
+
+@contextmanager
+def _locked(place: Path) -> Iterator[None]:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
