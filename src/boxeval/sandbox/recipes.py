@@ -1,0 +1,128 @@
+"""What boxeval's own images are made from, and the name that follows from it.
+
+A recipe is a folder of `images/` together with the recipes that it builds upon and the origin of the root
+file system. Its digest covers all of these, and its start is the tag: `boxeval/base:<first 16 digits>`. The same
+tag is the same recipe, so an image is built once. Which packages a build resolved to is a second digest
+(docs/images.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from boxeval.errors import ImageError
+from boxeval.settings import resource
+
+ROOTFS = "boxeval/rootfs"
+PARENTS: dict[str, tuple[str, ...]] = {
+    ROOTFS: (),
+    "boxeval/shim": (ROOTFS,),
+    "boxeval/keeper": (ROOTFS, "boxeval/shim"),
+    "boxeval/base": (ROOTFS,),
+    "boxeval/grader": (ROOTFS,),
+}
+"""Every image of boxeval, and the ones that it builds upon."""
+
+FINAL = ("boxeval/keeper", "boxeval/base", "boxeval/grader")
+"""The images that boxes run from; the others are steps on the way."""
+
+NEEDS_NETWORK = frozenset({ROOTFS, "boxeval/shim"})
+"""Recipes that install packages."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeFile:
+    """One file of a recipe. Of its mode only the executable bit counts; the rest depends on the checkout."""
+
+    path: str
+    executable: bool
+    content: bytes
+
+    @property
+    def mode(self) -> int:
+        """Permissions inside the image."""
+        return 0o755 if self.executable else 0o644
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to make one image of boxeval."""
+
+    name: str
+    files: tuple[RecipeFile, ...]
+    parents: tuple[Recipe, ...]
+    origin: str
+    """Where the root file system comes from; empty for all but the rootfs."""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hex, over everything that decides what a build does."""
+        parts = {
+            "name": self.name,
+            "origin": self.origin,
+            "parents": [parent.digest for parent in self.parents],
+            "files": [[f.path, f.executable, hashlib.sha256(f.content).hexdigest()] for f in self.files],
+        }
+        text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def tag(self) -> str:
+        """The content-addressed name, `boxeval/NAME:<16 hex digits>`."""
+        return f"{self.name}:{self.digest[:16]}"
+
+    @property
+    def unfinished_tag(self) -> str:
+        """The name of an image that is built but not labelled yet."""
+        return f"{self.name}:unfinished-{self.digest[:16]}"
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """Build arguments that name the parents: ROOTFS, SHIM."""
+        return {parent.name.partition("/")[2].upper(): parent.tag for parent in self.parents}
+
+    def context(self) -> bytes:
+        """The build context: a tar archive that depends on the files alone, not on who packs it or when."""
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+            for file in self.files:
+                member = tarfile.TarInfo(file.path)
+                member.size = len(file.content)
+                member.mode = file.mode
+                archive.addfile(member, io.BytesIO(file.content))
+        return buffer.getvalue()
+
+    def file(self, path: str) -> bytes:
+        """Content of one file. KeyError if there is none."""
+        return {file.path: file.content for file in self.files}[path]
+
+
+def load_recipe(name: str, origin: str, directory: Path | None = None) -> Recipe:
+    """Read the recipe of one of boxeval's images from `directory`, by default the shipped `images/`."""
+    directory = directory or resource("images")
+    return Recipe(
+        name=name,
+        files=_read_files(directory / name.partition("/")[2]),
+        parents=tuple(load_recipe(parent, origin, directory) for parent in PARENTS[name]),
+        origin=origin if name == ROOTFS else "",
+    )
+
+
+def _read_files(folder: Path) -> tuple[RecipeFile, ...]:
+    """Every file below `folder` in order of its path; caches and hidden files are no part of a recipe."""
+    found = []
+    for path in folder.rglob("*") if folder.is_dir() else ():
+        relative = path.relative_to(folder)
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in relative.parts)
+        if not hidden and path.is_file():
+            executable = bool(path.stat().st_mode & 0o100)
+            found.append(RecipeFile(relative.as_posix(), executable, path.read_bytes()))
+    if not any(file.path == "Dockerfile" for file in found):
+        raise ImageError(f"{folder}: no Dockerfile there; reinstall boxeval")
+    return tuple(sorted(found, key=lambda file: file.path))
