@@ -6,6 +6,7 @@ shim and the keeper: one byte type, four bytes big-endian length, payload. All o
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import time
@@ -103,12 +104,10 @@ class Attachment:
 
     def close(self) -> None:
         """Hang up. The other side sees the end of its stdin and kills everything it has."""
-        try:
+        with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-        self._socket.close()
-        self._keep.close()
         response = getattr(self._keep, "_response", None)
         if response is not None:
             response.close()
+        self._keep.close()
+        self._socket.close()
