@@ -1,0 +1,46 @@
+"""Parts of the documented grammar that this version does not have. They are refused by name, never ignored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from boxeval.formats.place import show
+from boxeval.formats.typed import Refusals
+from boxeval.spec.base import Record
+from boxeval.spec.suite import Defaults, Model, Runner, Suite, SuiteInfo, Target, Task, Verify, Workspace
+
+NOT_YET = "is not supported yet by this version"
+
+_KEYS: dict[type[Record], tuple[str, ...]] = {
+    Suite: ("evidence",),
+    SuiteInfo: ("suite",),
+    Defaults: ("kind", "evidence"),
+    Target: ("agent",),
+    Model: ("replay", "upstream", "model", "pricing"),
+    Task: (
+        *("kind", "deviation", "tier", "steps", "writes", "protect", "secrets", "services", "faults"),
+        *("requiredEvidence", "evidence", "k"),
+    ),
+    Workspace: ("writeBack", "history"),
+    Runner: ("agent",),
+    Verify: ("checks", "extension", "scoring", "threshold", "evidence"),
+}
+_RUNNERS = ("agent", "clio-run", "context-index", "context-init")
+
+
+def _kind(value: Any) -> str | None:
+    return f"runner kind {show(value)} {NOT_YET}" if value in _RUNNERS else None
+
+
+def _image(value: Any) -> str | None:
+    return f"`build` {NOT_YET}; name an image" if isinstance(value, dict) and "build" in value else None
+
+
+def _network(value: Any) -> str | None:
+    return f"network {show(value)} {NOT_YET}; it has `none` only" if isinstance(value, str) else None
+
+
+REFUSALS = Refusals(
+    keys={model: dict.fromkeys(names, NOT_YET) for model, names in _KEYS.items()},
+    values={"kind": _kind, "image": _image, "network": _network},
+)
