@@ -1,4 +1,4 @@
-"""Parts of the documented grammar that this version does not have. They are refused by name, never ignored."""
+"""Parts of the documented grammar that this version does not have: refused by name, never ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From plain values to a frozen type; pydantic's errors are told in the words and places of the user's file."""
+"""From plain values to a frozen type, with pydantic's errors in the words and places of the user's file."""
 
 from __future__ import annotations
 

@@ -1,0 +1,76 @@
+"""What no single task can tell: ids beside each other, and names that must resolve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from boxeval.formats.place import dotted, show
+from boxeval.formats.task_checks import Fault, assertion_faults, env_faults, task_faults
+from boxeval.spec.metrics import METRICS, did_you_mean
+from boxeval.spec.suite import RunnerKind, Suite
+
+MAX_TRIALS = 100_000
+
+
+def suite_faults(suite: Suite) -> Iterator[Fault]:
+    """Everything wrong with a suite whose parts are well-typed, files that it names aside."""
+    yield from _ids(suite)
+    for index, target in enumerate(suite.matrix.targets):
+        yield from (
+            (("matrix", "targets", index, "env", *path), message) for path, message in env_faults(target.env)
+        )
+    yield from _models(suite)
+    for index, task in enumerate(suite.tasks):
+        yield from ((("tasks", index, *path), message) for path, message in task_faults(task))
+    verifies = [task.verify for task in suite.tasks]
+    for index, assertion in enumerate(suite.thresholds.fail):
+        faults = assertion_faults(assertion, *verifies)
+        yield from ((("thresholds", "fail", index, *path), message) for path, message in faults)
+    trials = sum(task.trials or suite.matrix.repeats for task in suite.tasks) * len(suite.matrix.targets)
+    if trials > MAX_TRIALS:
+        yield ("matrix",), f"asks for {trials} trials; a run has at most {MAX_TRIALS}"
+
+
+def suite_warnings(suite: Suite) -> Iterator[Fault]:
+    """Right, and yet surely not what was meant."""
+    for index, task in enumerate(suite.tasks):
+        for place, assertion in enumerate(task.verify.assertions):
+            if not METRICS[assertion.metric].measured:
+                where = ("tasks", index, "verify", "assertions", place, "metric")
+                yield where, f"`{assertion.metric}` is not measured by this version, so this cannot hold"
+
+
+def _ids(suite: Suite) -> Iterator[Fault]:
+    yield from _dots([(("suite", "id"), suite.suite.id)])
+    targets = [(("matrix", "targets", i, "id"), target.id) for i, target in enumerate(suite.matrix.targets)]
+    tasks = [(("tasks", i, "id"), task.id) for i, task in enumerate(suite.tasks)]
+    for ids in (targets, tasks):
+        yield from _dots(ids)
+        seen: dict[str, Fault] = {}
+        for path, name in ids:
+            first, taken = seen.setdefault(name.casefold(), (path, name))
+            if first != path:
+                case = "" if taken == name else ", but for upper and lower case"
+                yield path, f"{show(name)} is already the id of {dotted(first[:-1])}{case}"
+
+
+def _dots(ids: Iterable[Fault]) -> Iterator[Fault]:
+    for path, name in ids:
+        if name in (".", ".."):
+            yield path, f"{show(name)} cannot be an id"
+
+
+def _models(suite: Suite) -> Iterator[Fault]:
+    named: list[tuple[tuple[str | int, ...], str | None]] = [(("defaults", "model"), suite.defaults.model)]
+    named += [
+        (("matrix", "targets", i, "model"), target.model) for i, target in enumerate(suite.matrix.targets)
+    ]
+    for path, name in named:
+        if name is not None and name not in suite.models:
+            hint = did_you_mean(name, suite.models) or ("" if suite.models else "; the suite has no `models`")
+            yield path, f"there is no model {show(name)}{hint}"
+    lacking = [target.id for target in suite.matrix.targets if not (target.model or suite.defaults.model)]
+    for index, task in enumerate(suite.tasks):
+        if task.runner.kind is RunnerKind.SCRIPTED and task.runner.script is None and lacking:
+            message = f"kind `scripted` needs `script`, or a model, and target {show(lacking[0])} has none"
+            yield ("tasks", index, "runner"), message

@@ -1,0 +1,234 @@
+"""What pydantic cannot say about one task: fields that a kind does not take, paths, patterns, metrics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import urlsplit
+
+from pydantic.alias_generators import to_camel
+
+from boxeval.formats.paths import collisions, file_fault, inner_fault
+from boxeval.formats.patterns import first_negation_fault, pattern_fault
+from boxeval.formats.place import Path, show
+from boxeval.spec.base import Record
+from boxeval.spec.metrics import METRICS, did_you_mean
+from boxeval.spec.outcome import FailureClass
+from boxeval.spec.suite import (
+    Assertion,
+    InlineFile,
+    Op,
+    Runner,
+    RunnerKind,
+    Task,
+    Verify,
+    Workspace,
+    WorkspaceKind,
+)
+
+Fault = tuple[Path, str]
+"""A place below the thing that was checked, and what is wrong there."""
+
+MAX_ARGUMENT_BYTES = 131_071
+"""One argument of execve on Linux, without its NUL."""
+
+SCORED = (
+    FailureClass.VERIFIER_FAILED,
+    FailureClass.ASSERTION_FAILED,
+    FailureClass.ASSERTION_UNRESOLVED,
+    FailureClass.FORBIDDEN_PATH,
+    FailureClass.WRITES_BOUNDARY_VIOLATION,
+    FailureClass.RUNNER_FAILED,
+    FailureClass.TIMEOUT,
+    FailureClass.OOM,
+    FailureClass.RESOURCE_LIMIT,
+)
+"""Classes of scored outcomes (the outcomes table); a void one is never what a task expects."""
+
+_WORKSPACE_TAKES: Mapping[WorkspaceKind, tuple[str, ...]] = {
+    WorkspaceKind.INLINE: ("files",),
+    WorkspaceKind.TEMP_COPY: ("path", "excludes"),
+    WorkspaceKind.LOCAL: ("path", "excludes"),
+    WorkspaceKind.ARCHIVE: ("path", "excludes"),
+    WorkspaceKind.GIT: ("path", "url", "commit", "checkout", "excludes"),
+}
+_RUNNER_TAKES: Mapping[RunnerKind, tuple[str, ...]] = {
+    RunnerKind.EXTERNAL_COMMAND: ("command", "commands", "args", "stdin"),
+    RunnerKind.SCRIPTED: ("prompt", "script", "permissions"),
+}
+_COMMON = ("kind", "setup", "size_limit", "env", "cwd", "timeout_ms")
+_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]*")
+_ORDERING = (Op.LT, Op.LTE, Op.GT, Op.GTE)
+
+
+def task_faults(task: Task) -> Iterator[Fault]:
+    """Everything wrong with a task that needs no look at another part of the suite."""
+    yield from _below("workspace", workspace_faults(task.workspace))
+    yield from _below("runner", runner_faults(task.runner))
+    yield from _below("verify", verify_faults(task.verify))
+    for index, name in enumerate(task.metrics.collect):
+        yield from _below("metrics", _below("collect", _below(index, metric_faults(name, task.verify))))
+    if task.expect_class is not None:
+        classes = [str(item) for item in SCORED]
+        if task.expect_class not in classes:
+            hint = did_you_mean(task.expect_class, classes)
+            yield ("expectClass",), f"{show(task.expect_class)} is not a class of a scored failure{hint}"
+        elif task.expect != "failed":
+            yield ("expectClass",), "needs `expect: failed`"
+
+
+def workspace_faults(workspace: Workspace) -> Iterator[Fault]:
+    """Fields that the kind does not take, that it needs, and their paths and patterns."""
+    kind = workspace.kind
+    yield from _foreign(workspace, kind, _WORKSPACE_TAKES[kind])
+    if kind is WorkspaceKind.INLINE:
+        if workspace.files is None:
+            yield (), "kind `inline` needs `files`"
+        yield from _below("files", files_faults(workspace.files or {}))
+    elif kind is WorkspaceKind.GIT:
+        yield from git_faults(workspace)
+    elif not workspace.path:
+        yield (), f"kind `{kind}` needs `path`"
+    if workspace.path is not None and "\0" in workspace.path:
+        yield ("path",), "has a NUL character"
+    yield from _patterns("excludes", workspace.excludes)
+    yield from _commands("setup", workspace.setup)
+
+
+def git_faults(workspace: Workspace) -> Iterator[Fault]:
+    """A repository by path or url, at a commit or at a name that moves."""
+    if (workspace.path is None) == (workspace.url is None):
+        yield (), "kind `git` needs exactly one of `path` and `url`"
+    if workspace.commit is not None and workspace.checkout is not None:
+        yield ("checkout",), "cannot stand beside `commit`"
+    if workspace.url is not None:
+        if workspace.commit is None and workspace.checkout is None:
+            yield (), "kind `git` with `url` needs `commit` or `checkout`"
+        if fault := url_fault(workspace.url):
+            yield ("url",), fault
+    if workspace.checkout is not None and (
+        not _REF.fullmatch(workspace.checkout) or ".." in workspace.checkout
+    ):
+        yield ("checkout",), f"{show(workspace.checkout)} is not the name of a branch or tag"
+
+
+def url_fault(url: str) -> str | None:
+    """Why a repository may not be fetched from here; None if it may."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return f"{show(url)} is not a URL"
+    if parts.scheme not in ("https", "file") or not url.startswith(f"{parts.scheme}://"):
+        return f"{show(url)} must start with https:// or file://"
+    if "@" in parts.netloc:
+        return "holds a user name or password; boxeval passes no credentials to git"
+    if any(c.isspace() or not c.isprintable() for c in url) or (
+        parts.scheme == "https" and not parts.hostname
+    ):
+        return f"{show(url)} is not a URL"
+    return None
+
+
+def runner_faults(runner: Runner) -> Iterator[Fault]:
+    """Fields that the kind does not take or needs. Where a script comes from is checked with the models."""
+    yield from _foreign(runner, runner.kind, _RUNNER_TAKES[runner.kind])
+    if runner.kind is RunnerKind.EXTERNAL_COMMAND:
+        if (runner.command is None) == (not runner.commands):
+            yield (), "kind `external-command` needs exactly one of `command` and `commands`"
+        if runner.args is not None and runner.command is None:
+            yield ("args",), "needs `command`"
+    elif not (runner.prompt or "").strip():
+        yield (), "kind `scripted` needs `prompt`"
+    if runner.command is not None:
+        yield from _below("command", text_faults(runner.command))
+    yield from _commands("commands", runner.commands)
+    yield from _commands("args", runner.args or ())
+    yield from _below("prompt", text_faults(runner.prompt or ""))
+    yield from _env(runner.env)
+    if runner.cwd is not None and (fault := inner_fault(runner.cwd)):
+        yield ("cwd",), fault
+
+
+def verify_faults(verify: Verify) -> Iterator[Fault]:
+    """Commands, files, patterns and assertions."""
+    yield from _commands("commands", verify.commands)
+    yield from _below("measure", text_faults(verify.measure or ""))
+    yield from _env(verify.env)
+    yield from _below("files", files_faults(verify.files))
+    yield from _patterns("forbidPaths", verify.forbid_paths)
+    for index, assertion in enumerate(verify.assertions):
+        yield from _below("assertions", _below(index, assertion_faults(assertion, verify)))
+
+
+def assertion_faults(assertion: Assertion, *verifies: Verify) -> Iterator[Fault]:
+    """A metric that exists, and an op and a value that fit its type. `verifies`: where it may be measured."""
+    yield from _below("metric", metric_faults(assertion.metric, *verifies))
+    metric = METRICS.get(assertion.metric)
+    if metric is None:
+        return
+    if assertion.op in _ORDERING and metric.type != "number":
+        yield ("op",), f"`{assertion.op}` needs a number, and `{metric.name}` is a {metric.type}"
+    elif not metric.accepts(assertion.value):
+        quoted = "; write it without quotes" if isinstance(assertion.value, str) else ""
+        yield ("value",), f"must be a {metric.type}, as `{metric.name}` is{quoted}"
+
+
+def metric_faults(name: str, *verifies: Verify) -> Iterator[Fault]:
+    """An unknown name, or a measurement that nothing makes."""
+    if name not in METRICS:
+        yield (), f"unknown metric {show(name)}{did_you_mean(name, METRICS)}"
+    elif name.startswith("task.") and not any(verify.measure for verify in verifies):
+        yield (), f"`{name}` needs `verify.measure`"
+
+
+def files_faults(files: Mapping[str, str | InlineFile]) -> Iterator[Fault]:
+    """Paths that cannot be files of the workspace, or not beside each other."""
+    good = []
+    for path in files:
+        if fault := file_fault(path):
+            yield (path,), fault
+        else:
+            good.append(path)
+    for path, fault in collisions(good):
+        yield (path,), fault
+
+
+def text_faults(text: str) -> Iterator[Fault]:
+    """Text that cannot be one argument of a program."""
+    if "\0" in text:
+        yield (), "has a NUL character"
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_ARGUMENT_BYTES:
+        yield (), "is over 128 KiB, the most that one argument of a program can hold; put it into a file"
+
+
+def env_faults(env: Mapping[str, str]) -> Iterator[Fault]:
+    """Values that cannot be in an environment."""
+    for name, value in env.items():
+        yield from _below(name, text_faults(f"{name}={value}"))
+
+
+def _foreign(record: Record, kind: str, takes: tuple[str, ...]) -> Iterator[Fault]:
+    for name in sorted(record.model_fields_set - set(takes) - set(_COMMON)):
+        yield (to_camel(name),), f"kind `{kind}` does not take `{to_camel(name)}`"
+
+
+def _patterns(key: str, patterns: tuple[str, ...]) -> Iterator[Fault]:
+    for index, pattern in enumerate(patterns):
+        if fault := pattern_fault(pattern):
+            yield (key, index), f"{show(pattern)} {fault}"
+    if fault := first_negation_fault(patterns):
+        yield (key, 0), fault
+
+
+def _commands(key: str, commands: tuple[str, ...]) -> Iterator[Fault]:
+    for index, command in enumerate(commands):
+        yield from _below(key, _below(index, text_faults(command)))
+
+
+def _env(env: Mapping[str, str]) -> Iterator[Fault]:
+    return _below("env", env_faults(env))
+
+
+def _below(step: str | int, faults: Iterable[Fault]) -> Iterator[Fault]:
+    for path, message in faults:
+        yield (step, *path), message
