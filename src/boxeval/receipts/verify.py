@@ -1,0 +1,284 @@
+"""Verification: the only way from a run's directory to numbers. Needs no engine and no network."""
+
+from __future__ import annotations
+
+from dataclasses import InitVar, dataclass
+from pathlib import Path
+
+from boxeval.errors import IncompleteError, TamperError, UnreadableError
+from boxeval.receipts import merkle
+from boxeval.receipts.blobs import BlobStore
+from boxeval.receipts.canonical import MAX_BYTES, MalformedError, canonical_json, digest, read
+from boxeval.receipts.chain import Line, read_chain, refuse
+from boxeval.receipts.evidence import referenced_blobs
+from boxeval.receipts.ledger import BLOBS, CHECKPOINT, LEDGER, PLAN, checkpoint_line
+from boxeval.receipts.storage import read_regular
+from boxeval.receipts.trust import Trust, instant
+from boxeval.rules.metrics import measure
+from boxeval.rules.verdict import decide
+from boxeval.spec.base import Scalar
+from boxeval.spec.plan import Plan, PlannedTask, PlannedTrial
+from boxeval.spec.receipt import Closed, Opened, Sealed
+from boxeval.spec.trial import Trial
+
+_MADE_BY_VERIFY = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedRun:
+    """A run that `verify` found unchanged. Nothing else can make one, and nothing else can be counted.
+
+    `complete` is False if the run ended early or lines are missing: `missing` are the keys of planned trials
+    without a receipt, in plan order, and `problems` says in words what is not as it should be.
+    """
+
+    plan: Plan
+    trials: tuple[Trial, ...]
+    complete: bool
+    missing: tuple[str, ...]
+    problems: tuple[str, ...]
+    keyid: str
+    key_label: str
+    opened_at: str
+    closed_at: str | None
+    interrupted_by: str | None
+    checkpoint: str | None
+    blobs: BlobStore
+    made_by: InitVar[object]
+
+    def __post_init__(self, made_by: object) -> None:
+        if made_by is not _MADE_BY_VERIFY:
+            raise TypeError("only boxeval.receipts.verify.verify makes a VerifiedRun")
+
+
+def verify(directory: Path, trust: Trust, *, checkpoint: str | None = None) -> VerifiedRun:
+    """Check a run, in this order:
+
+    1. The directory, its plan and its ledger can be read (`UnreadableError`), and are regular files.
+    2. Every line is an envelope in canonical form, by one key that `trust` holds and has not revoked; its
+       signature holds; its payload is a receipt in canonical form; its index and `previous` follow the line
+       before. Only the last line may be torn: cut short, or no JSON at all.
+    3. The first line opens the run (if none is whole, `IncompleteError`); a closing line is the last.
+    4. `plan.json` is in canonical form and is the plan that line 1 commits to; every line names this run and
+       this plan. The plan names no trial twice and has a task for each.
+    5. The closing line's count and Merkle root fit the lines before it.
+    6. The key was in force when the run opened and when it closed.
+    7. Every trial is in the plan with the same task, target, repeat and identity; its attempts count from 1.
+    8. Every blob that a trial points to is there, and is what its name says.
+    9. Metrics and outcome are what the rules give again for the sealed observations.
+    10. No other blob is different from what its name says.
+    11. The checkpoint file, and the `checkpoint` given here, are the line that the ledger gives.
+
+    A missing closing line, checkpoint file or trial, and a torn last line, make a run that is not `complete`;
+    so does a broken blob that nothing points to, if the run was never closed. Every other deviation is a
+    `TamperError` that names the line and the reason. Other files in the directory are ignored: nothing is
+    read from them.
+    """
+    plan, lines, problems = _read(directory, trust)
+    opened = _check_bindings(plan, lines)
+    closed = _check_closed(lines)
+    _check_times(lines[0], opened, closed)
+    blobs = BlobStore(directory / BLOBS)
+    trials = _check_trials(plan, lines, blobs)
+    problems += _check_strays(
+        blobs, closed is not None, {sha for t in trials for _, sha in referenced_blobs(t.observations)}
+    )
+    line = checkpoint_line(plan.run_id, closed, lines[-1].hash, lines[-1].key.keyid) if closed else None
+    problems += _check_checkpoint(directory / CHECKPOINT, line, checkpoint)
+    sealed = {trial.trial_id for trial in trials}
+    missing = tuple(trial.key for trial in plan.trials if trial.trial_id not in sealed)
+    if closed is None:
+        problems.append("the closing line is missing: the run ended early, or lines were removed")
+    if missing:
+        problems.append(f"{len(missing)} of {len(plan.trials)} trials have no receipt: {', '.join(missing)}")
+    return VerifiedRun(
+        plan=plan,
+        trials=trials,
+        complete=not problems,
+        missing=missing,
+        problems=tuple(problems),
+        keyid=lines[0].key.keyid,
+        key_label=lines[0].key.label,
+        opened_at=opened.at,
+        closed_at=closed.at if closed else None,
+        interrupted_by=closed.interrupted_by if closed else None,
+        checkpoint=line,
+        blobs=blobs,
+        made_by=_MADE_BY_VERIFY,
+    )
+
+
+def _read(directory: Path, trust: Trust) -> tuple[Plan, tuple[Line, ...], list[str]]:
+    """Steps 1 to 3, and the plan's form."""
+    try:
+        if not directory.is_dir():
+            raise UnreadableError(f"{directory}: no such run directory")
+        has_plan, has_ledger = (directory / PLAN).exists(), (directory / LEDGER).exists()
+        if not has_plan and not has_ledger:
+            raise UnreadableError(f"{directory}: holds no run: neither {PLAN} nor {LEDGER}")
+        if not has_plan:
+            raise TamperError(f"{PLAN}: missing, though the ledger is there")
+        if not has_ledger:
+            raise IncompleteError(f"{directory}: {LEDGER} is missing: the run ended before its first line")
+        lines, torn = read_chain(directory / LEDGER, trust)
+        plan_bytes = read_regular(directory / PLAN, MAX_BYTES)
+    except OSError as error:
+        raise UnreadableError(f"{directory}: cannot be read: {error.strerror or error}") from None
+    if not lines:
+        raise IncompleteError(f"{directory}: {LEDGER} has no whole line: the run ended before its first line")
+    try:
+        plan = read(Plan, plan_bytes)
+    except MalformedError as error:
+        raise TamperError(f"{PLAN}: {error}") from None
+    problems = [f"{LEDGER} line {len(lines) + 1} is torn: {torn}"] if torn else []
+    return plan, lines, problems
+
+
+def _check_bindings(plan: Plan, lines: tuple[Line, ...]) -> Opened:
+    """Step 4; returns the opening line's body."""
+    opened = lines[0].receipt.body
+    if not isinstance(opened, Opened):
+        raise refuse(1, f"is a {opened.type} receipt, not the opening of a run")
+    if opened.plan != digest(plan):
+        raise TamperError(f"{PLAN}: is not the plan that the ledger's first line commits to")
+    if opened.trials != len(plan.trials):
+        raise refuse(1, f"announces {opened.trials} trials, but the plan has {len(plan.trials)}")
+    for line in lines:
+        body = line.receipt.body
+        if body.run_id != plan.run_id:
+            raise refuse(line.number, f"belongs to run {body.run_id}, not to {plan.run_id}")
+        if body.plan != opened.plan:
+            raise refuse(line.number, "belongs to another plan")
+        if line is not lines[0] and isinstance(body, Opened):
+            raise refuse(line.number, "opens the run a second time")
+    tasks = [(task.task, task.target) for task in plan.tasks]
+    cells = [(trial.task, trial.target, trial.repeat) for trial in plan.trials]
+    for names in (tasks, cells, [trial.trial_id for trial in plan.trials]):
+        if len(set(names)) != len(names):
+            raise TamperError(f"{PLAN}: names a task or trial twice")
+    if not {(task, target) for task, target, _ in cells} <= set(tasks):
+        raise TamperError(f"{PLAN}: has a trial without a task")
+    return opened
+
+
+def _check_closed(lines: tuple[Line, ...]) -> Closed | None:
+    """Step 5."""
+    *before, last = lines
+    closed = last.receipt.body
+    if not isinstance(closed, Closed):
+        return None
+    if closed.count != len(before):
+        raise refuse(last.number, f"counts {closed.count} lines before it, but there are {len(before)}")
+    if closed.root != merkle.root([bytes.fromhex(line.hash) for line in before]):
+        raise refuse(last.number, "its Merkle root is not that of the lines before it")
+    return closed
+
+
+def _check_times(first: Line, opened: Opened, closed: Closed | None) -> None:
+    """Step 6."""
+    for what, at in (("opened", opened.at), ("closed", closed.at if closed else opened.at)):
+        try:
+            covered = first.key.covers(instant(at))
+        except ValueError:
+            raise TamperError(f"{LEDGER}: the run {what} at {at!r}, which is no time") from None
+        if not covered:
+            raise TamperError(f"{LEDGER}: the run {what} at {at}, when {first.key.name} was not in force")
+
+
+def _check_trials(plan: Plan, lines: tuple[Line, ...], blobs: BlobStore) -> tuple[Trial, ...]:
+    """Steps 7 to 9."""
+    planned = {trial.trial_id: trial for trial in plan.trials}
+    tasks = {(task.task, task.target): task for task in plan.tasks}
+    attempts: dict[str, int] = {}
+    good_blobs: set[str] = set()
+    trials: list[Trial] = []
+    for line in lines:
+        body = line.receipt.body
+        if not isinstance(body, Sealed):
+            continue
+        trial = body.trial
+        place = planned.get(trial.trial_id)
+        if place is None:
+            raise refuse(line.number, f"trial {trial.trial_id} is not in the plan")
+        task = tasks[(place.task, place.target)]
+        _check_place(line.number, trial, place, task)
+        attempts[trial.trial_id] = expected = attempts.get(trial.trial_id, 0) + 1
+        if trial.attempt != expected:
+            raise refuse(
+                line.number, f"attempt {trial.attempt} of {place.key}, where {expected} is due: a duplicate"
+            )
+        for name, sha256 in referenced_blobs(trial.observations):
+            _check_blob(line.number, name, sha256, blobs, good_blobs)
+        _check_verdict(line.number, trial, place, task)
+        trials.append(trial)
+    return tuple(trials)
+
+
+def _check_place(number: int, trial: Trial, place: PlannedTrial, task: PlannedTask) -> None:
+    found = (trial.task, trial.target, trial.repeat)
+    if found != (place.task, place.target, place.repeat):
+        raise refuse(
+            number,
+            f"says that it is {found[0]}[{found[1]}]#{found[2]}, but its trial id is that of {place.key}",
+        )
+    if trial.identity != task.identity:
+        raise refuse(number, f"{place.key} ran with other inputs than planned (identity)")
+
+
+def _check_blob(number: int, name: str, sha256: str, blobs: BlobStore, good: set[str]) -> None:
+    if sha256 in good:
+        return
+    try:
+        blobs.check(sha256)
+    except TamperError as error:
+        raise refuse(number, f"its evidence ({name}): {error}") from None
+    good.add(sha256)
+
+
+def _check_verdict(number: int, trial: Trial, place: PlannedTrial, task: PlannedTask) -> None:
+    metrics = measure(task, trial.observations, trial.wall_ms)
+    if not _same(metrics, trial.metrics):
+        raise refuse(number, f"the metrics of {place.key} do not follow from its evidence")
+    if decide(task, trial.observations, metrics) != trial.outcome:
+        raise refuse(number, f"the outcome of {place.key} does not follow from its evidence")
+
+
+def _same(one: dict[str, Scalar], other: dict[str, Scalar]) -> bool:
+    """Compared as bytes, since in Python True equals 1."""
+    try:
+        return canonical_json({**one}) == canonical_json({**other})
+    except MalformedError:
+        return False
+
+
+def _check_strays(blobs: BlobStore, closed: bool, referenced: set[str]) -> list[str]:
+    """Step 10. Before a run is closed, a crash may have left one half-written."""
+    problems = []
+    for name in blobs.names():
+        if name in referenced:
+            continue
+        try:
+            blobs.check(name)
+        except TamperError as error:
+            if closed:
+                raise
+            problems.append(f"{error}; no receipt points to it")
+    return problems
+
+
+def _check_checkpoint(file: Path, line: str | None, pinned: str | None) -> list[str]:
+    """Step 11."""
+    if pinned is not None and pinned.strip() != line:
+        reason = "is not this run's" if line else "is of a closed run, and this one has lost its closing line"
+        raise TamperError(f"the given checkpoint {reason}")
+    try:
+        found = read_regular(file, 4096).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return [f"the {CHECKPOINT} file is missing"] if line else []
+    except OSError as error:
+        raise TamperError(f"{CHECKPOINT}: {error.strerror or error}") from None
+    if line is None:
+        return [f"the {CHECKPOINT} file says that the run was closed: lines were removed"]
+    if found != f"{line}\n":
+        raise TamperError(f"{CHECKPOINT}: is not the line that the ledger gives")
+    return []

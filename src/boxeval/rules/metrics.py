@@ -1,0 +1,120 @@
+"""Metrics of one trial, and whether an assertion on one holds. `boxeval.spec.metrics` explains the names."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from pathlib import PurePosixPath
+
+from boxeval.rules.checks import judge_checks
+from boxeval.rules.endings import exit_code
+from boxeval.spec.base import Scalar
+from boxeval.spec.outcome import TaskState, Weight
+from boxeval.spec.plan import PlannedTask
+from boxeval.spec.suite import Assertion, Op
+from boxeval.spec.trial import BoxResult, Change, EntryKind, ModelTraffic, Observations
+
+_ORDER = {Op.LT: operator.lt, Op.LTE: operator.le, Op.GT: operator.gt, Op.GTE: operator.ge}
+_TEST_FOLDERS = {"test", "tests", "__tests__", "spec", "specs"}
+_TEST_FILE = re.compile(r"(test_.*|.*_test\..*|.*\.(test|spec)\..*|conftest\.py)", re.DOTALL)
+_NO_FAILURE = "none"
+
+
+def measure(task: PlannedTask, seen: Observations, wall_ms: int) -> dict[str, Scalar]:
+    """Every metric of this version. `None` is unmeasured: nothing was there to measure, which is not zero.
+
+    `result.pass` and `result.failureClass` say how the trial stands by everything but its assertions, so that
+    an assertion may use them; both are None unless that much is scored, and the class is "none" for a pass.
+    """
+    return {
+        "latency.wallMs": wall_ms,
+        **_of_traffic(seen.traffic),
+        **_of_changes(seen),
+        "verifier.exitCode": _last_exit(seen.grader),
+        "task.exitCode": (task_exit := _last_exit(seen.measure)),
+        "task.solved": None if task_exit is None else task_exit == 0,
+        "process.orphanedChildren": seen.agent.orphans if seen.agent and seen.agent.error is None else None,
+        **_of_result(task, seen),
+    }
+
+
+def holds(assertion: Assertion, value: Scalar) -> bool | None:
+    """Whether `value op assertion.value`. None, for every op, if that is unmeasured or has no answer.
+
+    Ordering needs numbers on both sides. Equality is strict in type: a boolean, a number and a string are
+    never equal, while 1 and 1.0 are one number, as in JSON.
+    """
+    if value is None or not (_sane(value) and _sane(assertion.value)):
+        return None
+    if order := _ORDER.get(assertion.op):
+        if _kind(value) is not float or _kind(assertion.value) is not float:
+            return None
+        return bool(order(value, assertion.value))
+    equal = _kind(value) is _kind(assertion.value) and value == assertion.value
+    return equal if assertion.op is Op.EQ else not equal
+
+
+def _kind(value: Scalar) -> type:
+    return float if type(value) is int else type(value)
+
+
+def _sane(value: Scalar) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _of_traffic(traffic: ModelTraffic | None) -> dict[str, Scalar]:
+    if traffic is None:
+        names = (
+            "latency.modelMs",
+            "tokens.input",
+            "tokens.output",
+            "tokens.total",
+            "cost.usd",
+            "tools.totalCalls",
+        )
+        return {"tokens.measured": False, **dict.fromkeys(names)}
+    return {
+        "latency.modelMs": traffic.model_ms,
+        "tokens.measured": True,
+        "tokens.input": traffic.input_tokens,
+        "tokens.output": traffic.output_tokens,
+        "tokens.total": traffic.input_tokens + traffic.output_tokens,
+        "cost.usd": traffic.cost_usd,
+        "tools.totalCalls": traffic.tool_calls,
+    }
+
+
+def _of_changes(seen: Observations) -> dict[str, Scalar]:
+    if seen.collected is None or seen.collected.error is not None:
+        return dict.fromkeys(("patch.filesChanged", "patch.testFilesModified", "patch.bytes"))
+    files = [change for change in seen.collected.changes if _is_file(change)]
+    return {
+        "patch.filesChanged": len(files),
+        "patch.testFilesModified": sum(_is_test(change.path) for change in files),
+        "patch.bytes": sum(change.size_bytes or 0 for change in files if change.kind is EntryKind.FILE),
+    }
+
+
+def _of_result(task: PlannedTask, seen: Observations) -> dict[str, Scalar]:
+    outcome = judge_checks(task, seen)
+    if outcome.weight is not Weight.SCORED:
+        return {"result.pass": None, "result.failureClass": None}
+    failure = outcome.failure_class.value if outcome.failure_class else _NO_FAILURE
+    return {"result.pass": outcome.task is TaskState.PASSED, "result.failureClass": failure}
+
+
+def _is_file(change: Change) -> bool:
+    return bool({change.kind, change.was} - {None, EntryKind.DIRECTORY})
+
+
+def _is_test(path: str) -> bool:
+    pure = PurePosixPath(path)
+    return bool(_TEST_FOLDERS.intersection(pure.parts[:-1]) or _TEST_FILE.fullmatch(pure.name))
+
+
+def _last_exit(box: BoxResult | None) -> int | None:
+    """The exit code that ended a sequence of commands: that of the first failure, else of the last."""
+    if box is None or box.error is not None or not box.commands:
+        return None
+    return exit_code(box.commands[-1])

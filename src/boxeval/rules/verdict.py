@@ -1,0 +1,49 @@
+"""The verdict: one pure function from evidence to a row of the outcomes table (docs/outcomes.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from boxeval.rules.checks import failed, judge_checks
+from boxeval.rules.metrics import holds
+from boxeval.spec.base import Scalar
+from boxeval.spec.outcome import FailureClass, Outcome, TaskState
+from boxeval.spec.plan import PlannedTask
+from boxeval.spec.trial import Observations
+
+
+def decide(task: PlannedTask, seen: Observations, metrics: Mapping[str, Scalar]) -> Outcome:
+    """The outcome of a trial. `metrics` is what `boxeval.rules.metrics.measure` gives for the same evidence.
+
+    The first of these that applies decides (all but the last are in `boxeval.rules.checks`):
+
+    1. cancelled;
+    2. a fault before the candidate ran;
+    3. the agent's box: isolation breach, engine fault, a model that failed before its first turn, a command
+       that could not be started or whose end was not reported;
+    4. the turn ended badly: deadline, limit of the policy, nonzero exit or signal. With `gradeIncomplete`,
+       and something to check, grading goes on and alone decides;
+    5. the evidence could not be collected;
+    6. nothing to check;
+    7. an isolation breach in a box of the grading;
+    8. a forbidden path: a contract violation stands whatever the graders say or fail to say;
+    9. a measure command that could not do its work, if an assertion reads it;
+    10. the commands: a grader that could not do its work, then the first nonzero exit;
+    11. the assertions, in order: unmeasured, then false.
+
+    `expect` and `expectClass` play no part: they matter in the report.
+    """
+    outcome = judge_checks(task, seen)
+    if outcome.task is not TaskState.PASSED:
+        return outcome
+    for number, assertion in enumerate(task.verify.assertions, start=1):
+        value = metrics.get(assertion.metric)
+        held = holds(assertion, value)
+        if held:
+            continue
+        wanted = f"assertion {number}: expected {assertion.metric} {assertion.op} {assertion.value!r}"
+        if held is None:
+            found = "is unmeasured" if value is None else f"is {value!r}, which cannot be compared"
+            return failed(task, seen, FailureClass.ASSERTION_UNRESOLVED, f"{wanted}, but it {found}")
+        return failed(task, seen, FailureClass.ASSERTION_FAILED, f"{wanted}, but it is {value!r}")
+    return outcome
