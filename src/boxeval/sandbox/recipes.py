@@ -1,9 +1,8 @@
 """What boxeval's own images are made from, and the name that follows from it.
 
-A recipe is a folder of `images/` together with the recipes that it builds upon and the origin of the root
-file system. Its digest covers all of these, and its start is the tag: `boxeval/base:<first 16 digits>`. The same
-tag is the same recipe, so an image is built once. Which packages a build resolved to is a second digest
-(docs/images.md).
+A recipe is a folder of `images/`, the recipes that it builds upon and the origin of the root file system. Its
+digest covers all of these and names the image: `boxeval/base:<first 16 digits>`. The same tag is the same
+recipe, so an image is built once. What it resolved to is a second digest (docs/images.md).
 """
 
 from __future__ import annotations
@@ -78,29 +77,25 @@ class Recipe:
         return f"{self.name}:{self.digest[:16]}"
 
     @property
-    def unfinished_tag(self) -> str:
-        """The name of an image that is built but not labelled yet."""
-        return f"{self.name}:unfinished-{self.digest[:16]}"
-
-    @property
     def arguments(self) -> dict[str, str]:
         """Build arguments that name the parents: ROOTFS, SHIM."""
         return {parent.name.partition("/")[2].upper(): parent.tag for parent in self.parents}
 
-    def context(self) -> bytes:
-        """The build context: a tar archive that depends on the files alone, not on who packs it or when."""
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
-            for file in self.files:
-                member = tarfile.TarInfo(file.path)
-                member.size = len(file.content)
-                member.mode = file.mode
-                archive.addfile(member, io.BytesIO(file.content))
-        return buffer.getvalue()
-
     def file(self, path: str) -> bytes:
         """Content of one file. KeyError if there is none."""
         return {file.path: file.content for file in self.files}[path]
+
+
+def pack(files: tuple[RecipeFile, ...]) -> bytes:
+    """A build context: a tar archive that depends on the files alone, not on who packs it or when."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for file in files:
+            member = tarfile.TarInfo(file.path)
+            member.size = len(file.content)
+            member.mode = file.mode
+            archive.addfile(member, io.BytesIO(file.content))
+    return buffer.getvalue()
 
 
 def load_recipe(name: str, origin: str, directory: Path | None = None) -> Recipe:

@@ -53,6 +53,9 @@ class PackagesOrigin:
         return f"packages {self.release}"
 
 
+Origin = ImageOrigin | PackagesOrigin
+
+
 def packages_origin(os_release: Path = Path("/etc/os-release")) -> PackagesOrigin:
     """This machine's own release if it is Debian or Ubuntu, whose keyring and mirror are then at hand."""
     facts = read_os_release(os_release)
@@ -70,15 +73,15 @@ def read_os_release(path: Path = Path("/etc/os-release")) -> dict[str, str]:
     return {key: value.strip("\"'") for key, _, value in (line.partition("=") for line in lines) if value}
 
 
-def import_packages(engine: Engine, recipe: Recipe, release: str, note: Note) -> None:
-    """Make the root file system with mmdebstrap or debootstrap; import it as `recipe.unfinished_tag`."""
+def import_packages(engine: Engine, recipe: Recipe, release: str, draft: str, note: Note) -> None:
+    """Make the root file system with mmdebstrap or debootstrap; import it as `draft`."""
     tool = _bootstrap_tool(note)
     note(f"making {recipe.tag} from packages of {release} with {tool}, which takes about half a minute")
     packages = recipe.file("packages").decode().split()
     command = (_mmdebstrap if tool == "mmdebstrap" else _debootstrap)(
         release, packages, recipe.file("finish").decode(), archives(release)
     )
-    repository, _, tag = recipe.unfinished_tag.partition(":")
+    repository, _, tag = draft.partition(":")
     with tempfile.TemporaryDirectory(prefix="boxeval-rootfs-") as scratch:
         archive = Path(scratch) / "rootfs.tar"
         with archive.open("wb") as out:
@@ -150,7 +153,10 @@ def _bootstrap_tool(note: Note) -> str:
 
 
 def _call(command: list[str], env: Mapping[str, str], out: IO[bytes] | int = subprocess.DEVNULL) -> None:
-    """Run a command in a session of its own: when we are interrupted it gets one signal and time to clean up."""
+    """Run a command in a session of its own.
+
+    When we are interrupted it gets a signal and time to clean up.
+    """
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=log, start_new_session=True

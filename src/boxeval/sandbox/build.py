@@ -1,0 +1,139 @@
+"""Build one of boxeval's images, once per recipe even if several threads and processes ask at the same time.
+
+A lock file per tag lets one of them build while the rest wait and then find it. Until its last step an image
+has a draft's name, so what can be found under a final tag is whole.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import io
+import secrets
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from boxeval.errors import EngineError, ImageError, StorageError
+from boxeval.sandbox.engine import Engine, engine_errors
+from boxeval.sandbox.image_info import (
+    LABEL_CACHE,
+    LABEL_IMAGE,
+    LABEL_PACKAGES,
+    LABEL_RECIPE,
+    ImageInfo,
+    finished,
+)
+from boxeval.sandbox.recipes import NEEDS_NETWORK, ROOTFS, Recipe, RecipeFile, pack
+from boxeval.sandbox.rootfs import ImageOrigin, Origin, PackagesOrigin, import_packages
+from boxeval.settings import load_settings
+
+PACKAGES_FILE = "/usr/share/boxeval/packages.txt"
+"""Sorted lines `package=version`, in every image."""
+
+DRAFT = "draft-"
+"""What the version of an image starts with until it is finished."""
+
+Note = Callable[[str], None]
+
+
+def build(engine: Engine, recipe: Recipe, origin: Origin, note: Note) -> ImageInfo:
+    """Have the image of `recipe`, and before it those that it builds upon."""
+    for parent in recipe.parents:
+        build(engine, parent, origin, note)
+    with lock("prune", shared=True), lock(recipe.tag):
+        if found := finished(engine, recipe):
+            return found
+        draft = f"{recipe.name}:{DRAFT}{secrets.token_hex(8)}"
+        try:
+            _make(engine, recipe, origin, draft, note)
+            _finish(engine, recipe, draft)
+        finally:
+            with suppress(EngineError), engine_errors(f"untag {draft}"):
+                engine.api.remove_image(draft)
+        if not (found := finished(engine, recipe)):
+            raise ImageError(f"{recipe.tag}: built, but not there; run boxeval images build again")
+        return found
+
+
+def _make(engine: Engine, recipe: Recipe, origin: Origin, draft: str, note: Note) -> None:
+    if recipe.name == ROOTFS and isinstance(origin, PackagesOrigin):
+        import_packages(engine, recipe, origin.release, draft, note)
+        return
+    note(f"building {recipe.tag}")
+    arguments = dict(recipe.arguments)
+    if isinstance(origin, ImageOrigin):
+        arguments["ORIGIN"] = origin.reference
+    # The host's network, so that it works where the engine's bridge has no way out.
+    network = "host" if recipe.name in NEEDS_NETWORK else "none"
+    _run_build(engine, draft, recipe.files, arguments, {}, network)
+
+
+@contextmanager
+def lock(name: str, *, shared: bool = False) -> Iterator[None]:
+    """Hold a lock file against every other thread and process with the same cache directory."""
+    path = load_settings().cache_dir / "locks" / (name.replace("/", "-").replace(":", "-") + ".lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("w")
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}; set BOXEVAL_CACHE_DIR to a writable folder") from error
+    with file:
+        fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        yield
+
+
+def _finish(engine: Engine, recipe: Recipe, draft: str) -> None:
+    """Read which packages the build resolved to, and give the image its labels and its final tag."""
+    packages = _read_file(engine, draft, PACKAGES_FILE)
+    labels = {
+        LABEL_IMAGE: recipe.name,
+        LABEL_RECIPE: recipe.digest,
+        LABEL_PACKAGES: hashlib.sha256(packages).hexdigest(),
+        LABEL_CACHE: "1",
+    }
+    last_step = RecipeFile("Dockerfile", False, f"FROM {draft}\n".encode())
+    _run_build(engine, recipe.tag, (last_step,), {}, labels, "none")
+
+
+def _run_build(
+    engine: Engine,
+    tag: str,
+    files: tuple[RecipeFile, ...],
+    arguments: dict[str, str],
+    labels: dict[str, str],
+    network: str,
+) -> None:
+    said: list[str] = []
+    with engine_errors(f"build {tag}"):
+        messages: Iterator[dict[str, Any]] = engine.api.build(
+            fileobj=io.BytesIO(pack(files)),
+            custom_context=True,
+            tag=tag,
+            buildargs=arguments,
+            labels=labels,
+            network_mode=network,
+            rm=True,
+            forcerm=True,
+            decode=True,
+        )
+        for message in messages:
+            said.append(str(message.get("stream") or "").strip())
+            if error := message.get("error"):
+                last = " | ".join([line for line in said if line][-3:])[-400:]
+                raise ImageError(f"build {tag}: {' '.join(str(error).split())[:300]}; before that: {last}")
+
+
+def _read_file(engine: Engine, image: str, path: str) -> bytes:
+    """One file out of an image, through a container that is never started."""
+    with engine_errors(f"read {path} of {image}"):
+        container = engine.api.create_container(image, ["true"], labels={LABEL_CACHE: "1"})["Id"]
+        try:
+            stream, _ = engine.api.get_archive(container, path)
+            data = b"".join(stream)
+        finally:
+            engine.api.remove_container(container, force=True)
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        file = archive.extractfile(archive.getmembers()[0])
+        return file.read() if file else b""

@@ -1,0 +1,90 @@
+"""What the engine says of an image, and the labels by which boxeval knows its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from docker.errors import NotFound
+
+from boxeval.errors import ImageError
+from boxeval.sandbox.engine import Engine, engine_errors
+from boxeval.sandbox.recipes import PARENTS, Recipe
+from boxeval.sandbox.rootfs import PATH_ENV
+
+LABEL_IMAGE = "boxeval.image"
+LABEL_RECIPE = "boxeval.recipe"
+LABEL_PACKAGES = "boxeval.packages"
+LABEL_CACHE = "boxeval.cache"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageInfo:
+    """One image that the engine has. Digests are SHA-256 in hex; `image_id` has `sha256:` in front.
+
+    `volumes` are the paths that the image declares as volumes.
+    """
+
+    name: str
+    tag: str
+    image_id: str
+    recipe: str | None
+    packages: str | None
+    path_env: str
+    size_bytes: int
+    volumes: tuple[str, ...] = ()
+
+
+def inspect(engine: Engine, reference: str) -> dict[str, Any] | None:
+    """The engine's own record of an image, or None if it has none of that name."""
+    with engine_errors(f"inspect {reference}"):
+        try:
+            answer: dict[str, Any] = engine.api.inspect_image(reference)  # type: ignore[no-untyped-call]
+        except NotFound:
+            return None
+    return answer
+
+
+def finished(engine: Engine, recipe: Recipe) -> ImageInfo | None:
+    """The image that was made by exactly this recipe, if it is here."""
+    found = inspect(engine, recipe.tag)
+    if found is None or labels(found).get(LABEL_RECIPE) != recipe.digest:
+        return None
+    return describe(recipe.name, recipe.tag, found)
+
+
+def labels(image: dict[str, Any]) -> dict[str, str]:
+    """Labels of an inspected image."""
+    return _config(image).get("Labels") or {}
+
+
+def describe(name: str, tag: str, image: dict[str, Any]) -> ImageInfo:
+    """Read an inspected image. Recipe and packages are told of boxeval's own only: labels are inherited."""
+    paths = [entry[5:] for entry in _config(image).get("Env") or () if entry.startswith("PATH=")]
+    own = labels(image) if name in PARENTS else {}
+    return ImageInfo(
+        name=name,
+        tag=tag,
+        image_id=image["Id"],
+        recipe=own.get(LABEL_RECIPE),
+        packages=own.get(LABEL_PACKAGES),
+        path_env=paths[-1] if paths else PATH_ENV,
+        size_bytes=image.get("Size", 0),
+        volumes=tuple(_config(image).get("Volumes") or ()),
+    )
+
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""The kernel's words, which an engine uses for itself, in the words that images use."""
+
+
+def require_architecture(engine: Engine, name: str, image: dict[str, Any]) -> None:
+    """Refuse an image that this engine could run under emulation at best."""
+    ours = _ARCHITECTURES.get(engine.facts.architecture, engine.facts.architecture)
+    theirs = image.get("Architecture") or ours
+    if theirs != ours:
+        raise ImageError(f"{name}: made for {theirs}, this engine runs {ours}; name an image for {ours}")
+
+
+def _config(image: dict[str, Any]) -> dict[str, Any]:
+    return image.get("Config") or {}
