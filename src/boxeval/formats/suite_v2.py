@@ -57,8 +57,10 @@ def load_suite(path: Path) -> LoadedSuite:
         raise SuiteError(_bounded(in_order(problems)))
     reader = _Files(source, path.parent)
     scripts, policies = dict(reader.scripts(suite)), dict(reader.policies(suite))
-    problems = [source.problem(where, message) for where, message in suite_faults(suite)]
-    problems = in_order(problems + reader.problems) + reader.foreign
+    seen = {problem.path for problem in problems}
+    found = [source.problem(where, message) for where, message in suite_faults(suite)]
+    problems += [problem for problem in (*found, *reader.problems) if problem.path not in seen]
+    problems = in_order(problems) + reader.foreign
     if problems:
         raise SuiteError(_bounded(problems))
     warnings = [

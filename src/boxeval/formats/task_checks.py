@@ -215,7 +215,7 @@ def _foreign(record: Record, kind: str, takes: tuple[str, ...]) -> Iterator[Faul
 def _patterns(key: str, patterns: tuple[str, ...]) -> Iterator[Fault]:
     for index, pattern in enumerate(patterns):
         if fault := pattern_fault(pattern):
-            yield (key, index), f"{show(pattern)} {fault}"
+            yield (key, index), f"{show(pattern)} {fault}" if pattern.strip() else fault
     if fault := first_negation_fault(patterns):
         yield (key, 0), fault
 

@@ -31,10 +31,10 @@ class Refusals:
 
 
 def check(source: Source, kind: type[R], refusals: Refusals | None = None) -> tuple[R | None, list[Problem]]:
-    """The document as a `kind`, or None and every problem with it, those of the YAML itself included."""
+    """The document as a `kind` (None if it is not one), and every problem, those of the YAML included."""
     problems = list(source.problems)
     if source.tree is None:
-        return None, problems or [Problem(source.file, "", "is empty")]
+        return None, problems or [source.problem((), "is empty")]
     if not isinstance(source.tree, dict):
         return None, [*problems, source.problem((), "must be a mapping of keys to values")]
     try:
@@ -43,7 +43,7 @@ def check(source: Source, kind: type[R], refusals: Refusals | None = None) -> tu
         told = _Teller(source, kind, refusals or Refusals()).tell(error)
         seen = {problem.path for problem in problems if problem.path}
         return None, problems + [problem for problem in told if problem.path not in seen]
-    return (None if problems else value), problems
+    return value, problems
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,9 +92,8 @@ def in_order(problems: list[Problem]) -> list[Problem]:
 def scan(data: bytes, file: str) -> Source:
     """Like `parse`, but raises only where nothing more can be read; other problems stay in the source."""
     if len(data) > MAX_BYTES:
-        raise SuiteError(
-            [Problem(file, "", f"is larger than {MAX_BYTES // 1024} KiB, the most that is read")]
-        )
+        message = f"is larger than {MAX_BYTES // 1024} KiB, the most that is read"
+        raise SuiteError([Problem(file, "", message, 1, 1)])
     text = _decode(data, file)
     reader = _Reader(Source(file))
     try:
