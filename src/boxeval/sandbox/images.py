@@ -11,7 +11,7 @@ from docker.errors import APIError
 
 from boxeval.errors import ImageError
 from boxeval.sandbox.build import DRAFT, Note, build, lock
-from boxeval.sandbox.engine import Engine, engine_errors, is_gone
+from boxeval.sandbox.engine import Engine, engine_errors
 from boxeval.sandbox.image_info import (
     LABEL_IMAGE,
     LABEL_RECIPE,
@@ -151,7 +151,8 @@ def _remove(engine: Engine, image: StoredImage) -> bool:
     try:
         engine.api.remove_image(image.tag)
     except APIError as error:
-        if is_gone(error):  # gone already, or a container was just made from it
+        # 404: it is gone already; 409: a container was just made from it.
+        if error.status_code in (404, 409):
             return False
         raise
     return True
