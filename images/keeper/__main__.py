@@ -44,6 +44,12 @@ def layer_of(name):
     return f"/slot/{area}/{rest}"
 
 
+def safe_inside(name):
+    if not re.fullmatch(r"\.?[a-z0-9-]{1,64}", name):
+        raise Refused("not a plain name")
+    return name
+
+
 def safe(name):
     if not NAME.fullmatch(name):
         raise Refused("not a plain name")
@@ -108,11 +114,18 @@ class Keeper:
             os.rmdir(place)
             raise
 
-    def do_adopt(self, key, uid, gid, layer, base):
-        """Make a new fixture out of `base` and the changes in `layer`: the result of set-up commands."""
+    def do_adopt(self, key, uid, gid, layer, base, inside):
+        """Make a new fixture out of what a set-up box left.
+
+        The layer over fixture `base`, or, with `inside`, what the layer holds below that directory alone.
+        """
+        upper = os.fsencode(layer_of(layer) + "/upper" + ("/" + safe_inside(inside) if inside else ""))
+        lower = os.fsencode(f"{FIXTURES}/{safe(base)}/tree") if base else None
+        if not stat.S_ISDIR(os.lstat(upper).st_mode):
+            raise Refused("set-up left no directory there")
         place, planter = self.new_fixture(uid, gid)
         try:
-            self.merge(planter, f"{layer_of(layer)}/upper", f"{FIXTURES}/{safe(base)}/tree")
+            self.merge(planter, upper, lower)
             self.name_fixture(place, key)
         except BaseException:
             empty(place)
@@ -200,15 +213,14 @@ class Keeper:
     def merge(self, planter, upper, lower):
         """Copy the merged view of `upper` over `lower`, as the overlay showed it, entry by entry."""
         view = {}
-        for path, kind, info in parents_first(os.fsencode(lower)):
-            view[path] = (os.fsencode(lower), kind, info)
-        for path, kind, info in parents_first(os.fsencode(upper)):
-            hides = is_whiteout(info) or kind != "directory" or is_opaque(os.path.join(os.fsencode(upper), path))
-            if hides:
+        for path, kind, info in parents_first(lower) if lower else ():
+            view[path] = (lower, kind, info)
+        for path, kind, info in parents_first(upper):
+            if is_whiteout(info) or kind != "directory" or is_opaque(os.path.join(upper, path)):
                 for hidden in [p for p in view if p == path or p.startswith(path + b"/")]:
                     del view[hidden]
             if not is_whiteout(info):
-                view[path] = (os.fsencode(upper), kind, info)
+                view[path] = (upper, kind, info)
         for path in sorted(view):
             root, kind, info = view[path]
             copy_one(planter, root, path, kind, info)

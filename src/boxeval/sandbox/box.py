@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from docker.errors import APIError
+
 from boxeval.errors import BoxError, BoxevalError, IsolationError
 from boxeval.sandbox.attach import Attachment
 from boxeval.sandbox.capture import Bounded
-from boxeval.sandbox.engine import Engine, engine_errors, is_gone
+from boxeval.sandbox.engine import Engine, engine_errors
 from boxeval.sandbox.job import Job
 from boxeval.sandbox.settings import (
     SHIM,
@@ -215,8 +217,9 @@ def remove_container(engine: Engine, container: str) -> None:
     with engine_errors(f"remove container {container[:12]}"):
         try:
             engine.api.remove_container(container, force=True, v=True)
-        except Exception as error:
-            if not is_gone(error):
+        except APIError as error:
+            # 404: it is gone; 409: somebody else is removing it.
+            if error.status_code not in (404, 409):
                 raise
 
 
@@ -242,7 +245,15 @@ def _config(spec: BoxSpec) -> dict[str, Any]:
 
 def _encode(job: Job, last: bool) -> bytes:
     env = [f"{name}={value}" for name, value in job.env.items()]
-    fields = [str(job.timeout_ms), str(int(last)), str(len(job.argv)), str(len(env)), job.cwd, *job.argv, *env]
+    fields = [
+        str(job.timeout_ms),
+        str(int(last)),
+        str(len(job.argv)),
+        str(len(env)),
+        job.cwd,
+        *job.argv,
+        *env,
+    ]
     if any("\0" in text for text in fields):
         raise BoxError("a command, its environment or its directory holds a NUL")
     return b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in fields) + job.stdin

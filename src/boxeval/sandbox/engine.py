@@ -14,7 +14,7 @@ from typing import Any
 import docker
 import requests
 import urllib3
-from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.errors import APIError, DockerException, ImageNotFound
 
 from boxeval.errors import BoxevalError, EngineError, EngineMissing, EngineUnsupported, ImageError
 
@@ -46,6 +46,11 @@ class EngineFacts:
     def rootless(self) -> bool:
         """True if the daemon itself runs without root."""
         return any("rootless" in option for option in self.security)
+
+    @property
+    def user_namespaces(self) -> bool:
+        """True if the daemon maps root of containers to another user (userns-remap)."""
+        return any("name=userns" in option for option in self.security)
 
     @property
     def seccomp(self) -> str:
@@ -94,8 +99,8 @@ class Engine:
         why = None
         if facts.name == "podman":
             why = "Podman mounts no overlay volumes through its API"
-        elif facts.rootless:
-            why = "a rootless engine may not mount an overlay with trusted attributes"
+        elif facts.rootless or facts.user_namespaces:
+            why = "in a user namespace the keeper cannot read an overlay's trusted attributes"
         elif not self.host.startswith("unix://"):
             why = f"the engine at {self.host} is remote, and boxes reach boxeval's model gateway by a local socket"
         if why:
@@ -144,13 +149,13 @@ def engine_errors(what: str) -> Iterator[None]:
         raise
     except ImageNotFound as error:
         raise ImageError(f"{what}: {_first_line(error)}") from error
-    except (DockerException, requests.exceptions.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+    except (
+        DockerException,
+        requests.exceptions.RequestException,
+        urllib3.exceptions.HTTPError,
+        OSError,
+    ) as error:
         raise EngineError(f"{what}: {_first_line(error)}") from error
-
-
-def is_gone(error: BaseException) -> bool:
-    """True for "no such object" and "removal already in progress", which a remover counts as done."""
-    return isinstance(error, NotFound) or (isinstance(error, APIError) and error.status_code == 409)
 
 
 def _first_line(error: BaseException) -> str:

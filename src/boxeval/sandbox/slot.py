@@ -7,6 +7,7 @@ host, which is why this needs a local engine that runs as root (docs/adr/0004-ke
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from docker.errors import NotFound
+
 from boxeval.errors import BoxError
 from boxeval.sandbox.attach import Attachment
 from boxeval.sandbox.box import Box, BoxSpec, create_container, remove_container
-from boxeval.sandbox.engine import Engine, engine_errors, is_gone
+from boxeval.sandbox.engine import Engine, engine_errors
 from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.keeper import KeeperClient
 from boxeval.sandbox.ownership import CACHE, OWNER, ROLE, Owner
@@ -57,18 +60,18 @@ class Yard:
 class Slot:
     """Open with `open`, use from one thread, close always."""
 
-    def __init__(self, yard: Yard, number: int, policy: Policy) -> None:
-        self.yard, self.number, self.policy = yard, number, policy
+    def __init__(self, yard: Yard, name: str, policy: Policy) -> None:
+        self.yard, self.policy = yard, policy
         self._undo = ExitStack()
-        self._name = f"boxeval-{yard.run_id}-slot{number}"
+        self._name = f"boxeval-{yard.run_id}-{name}"
         self._mountpoints: dict[str, str] = {}
         self.keeper_id = ""
         self.keeper: KeeperClient
 
     @classmethod
-    def open(cls, yard: Yard, number: int, policy: Policy) -> Slot:
-        """Start a keeper whose tmpfs volumes have the size that `policy` says."""
-        slot = cls(yard, number, policy)
+    def open(cls, yard: Yard, name: str, policy: Policy) -> Slot:
+        """Start a keeper whose tmpfs volumes have the size that `policy` says. `name` is used once in a run."""
+        slot = cls(yard, name, policy)
         try:
             slot._open()
         except BaseException:
@@ -206,11 +209,8 @@ class Slot:
 def remove_volume(engine: Engine, name: str) -> None:
     """Remove a volume; one that is gone already is fine."""
     with engine_errors(f"remove volume {name}"):
-        try:
+        with contextlib.suppress(NotFound):
             engine.api.remove_volume(name)
-        except Exception as error:
-            if not is_gone(error):
-                raise
 
 
 @contextmanager

@@ -1,0 +1,47 @@
+"""Removes boxes and volumes in the background, so that no trial waits for it; counts what would not go."""
+
+from __future__ import annotations
+
+import queue
+import threading
+
+from boxeval.errors import EngineError
+from boxeval.sandbox.box import Box
+from boxeval.sandbox.engine import Engine
+from boxeval.sandbox.slot import remove_volume
+
+DRAIN_S = 120
+
+
+class Reaper:
+    """One thread with a queue. `drain` waits for it and says what is left."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._queue: queue.SimpleQueue[tuple[Box | None, tuple[str, ...]] | None] = queue.SimpleQueue()
+        self._left: list[str] = []
+        self._thread = threading.Thread(target=self._work, name="boxeval-reaper", daemon=True)
+        self._thread.start()
+
+    def take(self, box: Box | None, volumes: tuple[str, ...] = ()) -> None:
+        """Remove a settled box, then the volumes that it had mounted."""
+        self._queue.put((box, volumes))
+
+    def drain(self) -> tuple[str, ...]:
+        """Finish; return one line for each object that could not be removed."""
+        self._queue.put(None)
+        self._thread.join(DRAIN_S)
+        if self._thread.is_alive():
+            self._left.append(f"removal did not finish within {DRAIN_S} s")
+        return tuple(self._left)
+
+    def _work(self) -> None:
+        while (item := self._queue.get()) is not None:
+            box, volumes = item
+            try:
+                if box is not None:
+                    box.remove()
+                for volume in volumes:
+                    remove_volume(self._engine, volume)
+            except EngineError as error:
+                self._left.append(str(error))

@@ -1,0 +1,63 @@
+"""Removes what a dead controller of this home left behind. Never by name, never what is not ours."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from boxeval.sandbox.box import remove_container
+from boxeval.sandbox.engine import Engine, engine_errors
+from boxeval.sandbox.ownership import CACHE, OWNER, RUN, Owner
+from boxeval.sandbox.slot import remove_volume
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """One object of ours. `kind` is container or volume."""
+
+    kind: str
+    name: str
+    id: str
+
+
+def orphans(engine: Engine, owner: Owner) -> tuple[Leftover, ...]:
+    """Containers and volumes of this home whose controller is gone or which are past their deadline."""
+    now = time.time()
+    with engine_errors("list what boxeval left"):
+        containers: list[dict[str, Any]] = engine.api.containers(all=True, filters={"label": RUN})
+        volumes: dict[str, Any] = engine.api.volumes(filters={"label": RUN})
+    found = [
+        Leftover("container", c["Names"][0].lstrip("/"), c["Id"])
+        for c in containers
+        if owner.is_orphan(c.get("Labels") or {}, now)
+    ]
+    return tuple(found) + tuple(
+        Leftover("volume", v["Name"], v["Name"])
+        for v in volumes.get("Volumes") or ()
+        if owner.is_orphan(v.get("Labels") or {}, now)
+    )
+
+
+def caches(engine: Engine, owner: Owner) -> tuple[Leftover, ...]:
+    """Cache volumes of this home."""
+    with engine_errors("list cache volumes"):
+        volumes: dict[str, Any] = engine.api.volumes(filters={"label": CACHE})
+    return tuple(
+        Leftover("volume", v["Name"], v["Name"])
+        for v in volumes.get("Volumes") or ()
+        if (v.get("Labels") or {}).get(OWNER) == owner.home
+    )
+
+
+def clean(engine: Engine, owner: Owner, *, dry: bool = False, cache: bool = False) -> tuple[Leftover, ...]:
+    """Remove orphans, and with `cache` the cache volumes too; return what was (or with `dry` would be) removed."""
+    found = orphans(engine, owner) + (caches(engine, owner) if cache else ())
+    if not dry:
+        # Containers come first: a volume in use cannot go.
+        for leftover in found:
+            if leftover.kind == "container":
+                remove_container(engine, leftover.id)
+            else:
+                remove_volume(engine, leftover.id)
+    return found

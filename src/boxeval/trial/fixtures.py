@@ -1,0 +1,212 @@
+"""Bring a task's fixture into the keeper's cache, once per content; a set-up or a Git checkout is made in a box.
+
+What set-up commands leave becomes a fixture of its own, so a trial over it costs no more than one over plain files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from boxeval.agents.environment import candidate_environment
+from boxeval.errors import EngineError
+from boxeval.formats.fixtures import Fixture, GitSource, read_fixture
+from boxeval.sandbox.box import CommandEnd
+from boxeval.sandbox.images import ImageInfo
+from boxeval.sandbox.job import WORKSPACE, Job, shell
+from boxeval.sandbox.reaper import Reaper
+from boxeval.sandbox.slot import AGENT, Slot
+from boxeval.spec.outcome import FailureClass
+from boxeval.spec.plan import PlannedTask
+from boxeval.spec.suite import Workspace, WorkspaceKind
+from boxeval.trial.boxes import run_turn, settle_box
+from boxeval.trial.cancel import Cancel
+from boxeval.trial.fault import StageFault
+
+CLONE = ".boxeval-clone"
+CLEAN = 'test -z "$(git -c core.fsmonitor=false -c core.hooksPath=/dev/null status --porcelain)"'
+GIT_TIMEOUT_MS = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class FixtureRef:
+    """A fixture in the keeper's cache: its key there, and the digest of its tree."""
+
+    key: str
+    digest: str
+
+
+class FixtureStore:
+    """All fixtures of a run. `sources` is by task and target. Threads may ask for the same fixture at once."""
+
+    def __init__(
+        self, sources: Mapping[tuple[str, str], Fixture | GitSource], run_id: str, git_image: ImageInfo | None
+    ) -> None:
+        self._sources, self._run_id, self._git_image = sources, run_id, git_image
+        self._lock = threading.Lock()
+        self._locks: dict[str, threading.Lock] = {}
+
+    def ensure(self, task: PlannedTask, trial_id: str, making: Making) -> FixtureRef:
+        """The task's fixture, made if it is not cached. Raises StageFault if set-up fails."""
+        source = self._sources[task.task, task.target]
+        if isinstance(source, Fixture):
+            base = self._plain(source, making.slot)
+        else:
+            base = self._checkout(source, trial_id, making)
+        if not task.workspace.setup:
+            return base
+        return self._set_up(base, task, trial_id, making)
+
+    def _plain(self, fixture: Fixture, slot: Slot) -> FixtureRef:
+        key = _key(slot, fixture.digest)
+        with self._one_at_a_time(key):
+            if not slot.keeper.request("has_fixture", key=key)["present"]:
+                slot.keeper.put_fixture(key, slot.policy, fixture.digest, fixture.entries())
+        return FixtureRef(key, fixture.digest)
+
+    def _set_up(self, base: FixtureRef, task: PlannedTask, trial_id: str, making: Making) -> FixtureRef:
+        key = _key(making.slot, f"setup {making.image.image_id} {task.fixture_recipe} {base.digest}")
+        with self._one_at_a_time(key):
+            if cached := _cached(making.slot, key):
+                return cached
+            env = candidate_environment(task, making.image.path_env)
+            timeout_ms = task.agent_timeout_ms
+            jobs = tuple(Job(shell(text), env, timeout_ms=timeout_ms) for text in task.workspace.setup)
+            return making.make(key, base, jobs, trial_id, "setup", "")
+
+    def _checkout(self, source: GitSource, trial_id: str, making: Making) -> FixtureRef:
+        if self._git_image is None:
+            raise StageFault(FailureClass.COMMAND_ERROR, "boxeval/grader, which has Git, is not available")
+        with_git = Making(making.slot, self._git_image, making.reaper, making.cancel)
+        wanted = source.commit or source.checkout or "HEAD"
+        if source.location is None:
+            # A branch may move between runs; a commit may not.
+            pinned = source.commit or f"{wanted} {self._run_id}"
+            base = self._plain(_empty(), making.slot)
+            key = _key(making.slot, f"git {source.url} {pinned}")
+            jobs = _clone_jobs(f"{source.url}", wanted, making, WORKSPACE)
+            inside = ""
+        else:
+            base = self._plain(_snapshot(source.location), making.slot)
+            key = _key(making.slot, f"git {base.digest} {wanted}")
+            inside = CLONE
+            jobs = (
+                _git_job(
+                    f"{CLEAN} || {{ echo 'the repository has uncommitted changes' >&2; exit 1; }}", making
+                ),
+                _git_job("git config uploadpack.allowAnySHA1InWant true", making),
+                *_clone_jobs(WORKSPACE, wanted, making, f"{WORKSPACE}/{CLONE}"),
+            )
+        with self._one_at_a_time(key):
+            if cached := _cached(making.slot, key):
+                return cached
+            return with_git.make(key, base, jobs, trial_id, "git", inside)
+
+    def _one_at_a_time(self, key: str) -> threading.Lock:
+        with self._lock:
+            return self._locks.setdefault(key, threading.Lock())
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """Where and with what a fixture is made in a box."""
+
+    slot: Slot
+    image: ImageInfo
+    reaper: Reaper
+    cancel: Cancel
+
+    def make(
+        self, key: str, base: FixtureRef, jobs: tuple[Job, ...], trial_id: str, role: str, inside: str
+    ) -> FixtureRef:
+        """Run `jobs` over `base`; what they leave (below `inside` alone, if it is given) becomes fixture `key`."""
+        slot = self.slot
+        workspace = slot.agent_workspace(trial_id, role, base.key)
+        timeout_ms = jobs[0].timeout_ms
+        box = slot.box(trial_id, role, self.image, workspace, timeout_ms / 1000 + 900)
+        try:
+            run_turn(box, jobs, timeout_ms, self.cancel)
+            settle_box(box)
+        finally:
+            self.reaper.take(box, (workspace,))
+        end = box.end
+        if end.error or end.differences or not end.settled:
+            raise EngineError(end.error or "; ".join(end.differences) or "a set-up box did not settle")
+        if end.commands and (failed := end.commands[-1]).exit_code != 0:
+            raise StageFault(FailureClass.SETUP_FAILED, _said(len(end.commands), len(jobs), jobs, failed))
+        try:
+            answer = slot.keeper.request(
+                "adopt",
+                key=key,
+                uid=slot.policy.uid,
+                gid=slot.policy.gid,
+                layer=f"{AGENT}.{role}",
+                base="" if inside else base.key,
+                inside=inside,
+            )
+        except EngineError as error:
+            raise StageFault(FailureClass.SETUP_FAILED, str(error)) from error
+        slot.keeper.request("drop_layer", name=f"{AGENT}.{role}")
+        return FixtureRef(key, answer["digest"])
+
+
+def _said(number: int, of: int, jobs: tuple[Job, ...], end: CommandEnd) -> str:
+    how = "timed out" if end.timed_out else end.spawn_error or f"exited {end.exit_code}"
+    if end.signal and not end.timed_out:
+        how = f"ended by signal {end.signal}"
+    last = end.stderr.kept.decode("utf-8", "backslashreplace").strip().splitlines()[-1:]
+    return f"set-up command {number} of {of} {how}: {jobs[number - 1].argv[-1][:120]}" + "".join(
+        f" ({line[:120]})" for line in last
+    )
+
+
+def _key(slot: Slot, text: str) -> str:
+    """A cache key. The owner of the files is part of it, since a box of another user could not write them."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:40]
+    return f"{digest}.{slot.policy.uid}.{slot.policy.gid}"
+
+
+def _cached(slot: Slot, key: str) -> FixtureRef | None:
+    if not slot.keeper.request("has_fixture", key=key)["present"]:
+        return None
+    return FixtureRef(key, slot.keeper.request("fixture_digest", key=key)["digest"])
+
+
+def _snapshot(repository: Path) -> Fixture:
+    return read_fixture(Workspace(kind=WorkspaceKind.LOCAL, path="."), repository)
+
+
+def _empty() -> Fixture:
+    return read_fixture(Workspace(kind=WorkspaceKind.INLINE, files={}), Path("/"))
+
+
+def _git_job(command: str, making: Making) -> Job:
+    env = {
+        "PATH": making.image.path_env,
+        "HOME": "/home/agent",
+        "GIT_TERMINAL_PROMPT": "0",
+        "LANG": "C.UTF-8",
+    }
+    return Job(shell(command), env, timeout_ms=GIT_TIMEOUT_MS)
+
+
+def _clone_jobs(source: str, wanted: str, making: Making, into: str) -> tuple[Job, ...]:
+    """One branch `main` at the commit, and nothing that tells of others: no remote, tag, reflog or stash."""
+    work = (
+        f"git -c init.templateDir= init -q -b main '{into}'\n"
+        f"cd '{into}'\n"
+        'git -c protocol.file.allow=always fetch -q --no-tags -- "$BOXEVAL_SOURCE" "$BOXEVAL_WANTED"\n'
+        "git -c core.hooksPath=/dev/null reset -q --hard FETCH_HEAD\n"
+        "rm -rf .git/FETCH_HEAD .git/ORIG_HEAD .git/logs\n"
+    )
+    job = _git_job(work, making)
+    return (
+        Job(
+            job.argv,
+            {**job.env, "BOXEVAL_SOURCE": source, "BOXEVAL_WANTED": wanted},
+            timeout_ms=job.timeout_ms,
+        ),
+    )

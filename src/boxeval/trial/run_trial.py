@@ -1,0 +1,101 @@
+"""One trial from its plan to its record: a fold of the seven steps. A failure is a value in the record.
+
+stage, run, settle, collect, enforce, grade, seal. Forbidden paths are enforced by the rules, from what was collected;
+a receipt is made of the record by the ledger (`boxeval.run`).
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+from boxeval.errors import EngineError
+from boxeval.rules.metrics import measure
+from boxeval.rules.verdict import decide
+from boxeval.spec.outcome import FailureClass
+from boxeval.spec.trial import BoxResult, Observations, SetupFault, Trial
+from boxeval.trial.cancel import Cancelled
+from boxeval.trial.collect import collect
+from boxeval.trial.context import TrialContext
+from boxeval.trial.fault import StageFault
+from boxeval.trial.grade import grade
+from boxeval.trial.stage import Staged, stage
+from boxeval.trial.turn import take_turn
+
+
+def run_trial(context: TrialContext) -> Trial:
+    """Run one trial. Only our own faults and faults of storage are raised."""
+    started_at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    began = time.monotonic_ns()
+    seen = _observe(context)
+    wall_ms = (time.monotonic_ns() - began) // 1_000_000
+    return seal(context, seen, started_at, wall_ms)
+
+
+def seal(context: TrialContext, seen: Observations, started_at: str, wall_ms: int) -> Trial:
+    """The record of a trial: its evidence, and the metrics and the outcome that follow from it."""
+    metrics = measure(context.task, seen, wall_ms)
+    return Trial(
+        trial_id=context.planned.trial_id,
+        task=context.planned.task,
+        target=context.planned.target,
+        repeat=context.planned.repeat,
+        identity=context.task.identity,
+        started_at=started_at,
+        wall_ms=wall_ms,
+        steps_ms=context.steps.took_ms,
+        observations=seen,
+        metrics=metrics,
+        outcome=decide(context.task, seen, metrics),
+    )
+
+
+def _observe(context: TrialContext) -> Observations:
+    seen = Observations()
+    try:
+        with context.steps.step("stage"):
+            staged = stage(context)
+        try:
+            return _staged(context, staged, seen)
+        finally:
+            context.reaper.take(staged.box, (staged.workspace,))
+    except StageFault as error:
+        return seen.model_copy(update={"fault": error.fault})
+    except Cancelled:
+        return seen.model_copy(update={"cancelled": True})
+    except EngineError as error:
+        if context.cancel.is_set:
+            return seen.model_copy(update={"cancelled": True})
+        fault = SetupFault(failure_class=FailureClass.COMMAND_ERROR, detail=str(error)[:300])
+        return seen.model_copy(update={"fault": fault})
+
+
+def _staged(context: TrialContext, staged: Staged, seen: Observations) -> Observations:
+    turned = take_turn(context, staged)
+    seen = seen.model_copy(
+        update={
+            "fixture": staged.fixture.digest,
+            "agent": turned.agent,
+            "traffic": turned.traffic,
+            "fault": turned.fault,
+            "cancelled": context.cancel.is_set,
+        }
+    )
+    if seen.cancelled or seen.fault or not _trustworthy(turned.agent):
+        return seen
+    with context.steps.step("collect"):
+        seen = seen.model_copy(update={"collected": collect(context, staged)})
+    if seen.collected is None or seen.collected.error or not _to_be_graded(context, turned.agent):
+        return seen
+    with context.steps.step("grade"):
+        measured, graded = grade(context, staged)
+    return seen.model_copy(update={"measure": measured, "grader": graded, "cancelled": context.cancel.is_set})
+
+
+def _trustworthy(agent: BoxResult) -> bool:
+    return agent.settled and not agent.differences and not agent.error
+
+
+def _to_be_graded(context: TrialContext, agent: BoxResult) -> bool:
+    complete = all(command.exit_code == 0 for command in agent.commands)
+    return complete or context.task.verify.grade_incomplete
