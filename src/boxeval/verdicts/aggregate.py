@@ -108,7 +108,7 @@ def _line(run_id: str, trial: Trial, task: PlannedTask) -> TrialLine:
         expect=task.expect,
         expect_class=task.expect_class,
         outcome=trial.outcome,
-        as_expected=_as_expected(trial, task),
+        as_expected=as_expected(trial, task),
         started_at=trial.started_at,
         wall_ms=trial.wall_ms,
         steps_ms=trial.steps_ms,
@@ -118,7 +118,8 @@ def _line(run_id: str, trial: Trial, task: PlannedTask) -> TrialLine:
     )
 
 
-def _as_expected(trial: Trial, task: PlannedTask) -> bool | None:
+def as_expected(trial: Trial, task: PlannedTask) -> bool | None:
+    """Whether a scored trial ended as its task declares; None for what is not scored."""
     outcome = trial.outcome
     if outcome.weight is not Weight.SCORED:
         return None
