@@ -1,6 +1,6 @@
 """Prints which promises of tests/contract.toml are claimed by tests (`make contracts`).
 
-Tests are collected, not run. Last line: `contracts: N covered, M open, K n/a`. Exit 1 if the tests cannot be collected.
+Tests are collected, not run; if that fails, it exits 1. Last line: `contracts: N covered, M open, K n/a`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def main() -> int:
     claims, said = Claims(), io.StringIO()
     with contextlib.redirect_stdout(said):
         code = pytest.main(
-            ["--collect-only", "-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}", str(ROOT / "tests")], [claims]
+            ["--collect-only", "-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}", str(ROOT / "tests")],
+            [claims],
         )
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         sys.stderr.write(said.getvalue())

@@ -12,10 +12,13 @@ from boxeval.errors import UnreadableError, UsageError
 if TYPE_CHECKING:
     from boxeval.settings import Settings
 
-Run = Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, or the path of its directory if it has a `/`.")]
+Run = Annotated[
+    str, typer.Argument(metavar="RUN", help="Id of a run, or the path of its directory if it has a `/`.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 SuiteArgument = Annotated[
-    Path | None, typer.Argument(metavar="SUITE", help="Suite file, or the name of a built-in suite such as quickstart.")
+    Path | None,
+    typer.Argument(metavar="SUITE", help="Suite file, or the name of a built-in suite such as quickstart."),
 ]
 SuiteOption = Annotated[Path | None, typer.Option("--suite", metavar="FILE", help="The same, as an option.")]
 
@@ -39,7 +42,7 @@ def suite_file(argument: Path | None, option: Path | None) -> Path:
 
 
 def run_directory(run: str, settings: Settings) -> Path:
-    """Directory of a run. Raises UsageError for what cannot be an id, UnreadableError for a run that is not there."""
+    """Directory of a run. UsageError for what cannot be an id, UnreadableError for a run not there."""
     if "\0" in run:
         raise UsageError("RUN holds a NUL byte")
     if "/" in run:

@@ -1,0 +1,74 @@
+"""`images`: boxeval's own images on the engine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from boxeval.cli.output import say, say_json, warn
+from boxeval.cli.places import Json
+from boxeval.reports.escape import escape
+from boxeval.reports.words import size
+
+images_app = typer.Typer(no_args_is_help=True, help="Build, list and prune boxeval's own images.")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.add_typer(images_app, name="images")
+
+
+@images_app.command()
+def build(as_json: Json = False) -> None:
+    """Build every image that is missing; the base is pulled, or made from packages without a registry."""
+    from dataclasses import asdict
+
+    from boxeval.sandbox.engine import connect
+    from boxeval.sandbox.images import build_all
+
+    built = build_all(connect(), note=warn)
+    if as_json:
+        say_json([asdict(image) for image in built])
+        return
+    for image in built:
+        say(f"{escape(image.tag)}  {image.image_id}  {size(image.size_bytes)}")
+
+
+@images_app.command("ls")
+def list_all(as_json: Json = False) -> None:
+    """List boxeval's images with their sizes; layers that images share are counted in each."""
+    from dataclasses import asdict
+
+    from boxeval.sandbox.engine import connect
+    from boxeval.sandbox.images import list_images
+
+    images = list_images(connect())
+    if as_json:
+        say_json([asdict(image) for image in images])
+        return
+    for image in images:
+        notes = [word for word, is_so in (("old", not image.current), ("in use", image.in_use)) if is_so]
+        say(f"{escape(image.tag)}  {size(image.size_bytes)}  {', '.join(notes)}".rstrip())
+    if not images:
+        say("no images yet; `boxeval images build` makes them")
+
+
+@images_app.command()
+def prune(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also those that this version would use.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove boxeval's images that no container uses. Nothing of others is touched."""
+    from boxeval.sandbox.engine import connect
+    from boxeval.sandbox.images import prune as prune_images
+
+    removed, freed_bytes = prune_images(connect(), keep_current=not everything)
+    if as_json:
+        say_json({"removed": [image.tag for image in removed], "freedBytes": freed_bytes})
+        return
+    for image in removed:
+        say(f"removed {escape(image.tag)}")
+    say(f"{len(removed)} images removed, {size(freed_bytes)} freed")

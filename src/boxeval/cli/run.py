@@ -1,0 +1,141 @@
+"""`run`: from a suite file to a verified report."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from boxeval.cli.output import complain, say, warn
+from boxeval.cli.places import SuiteArgument, SuiteOption, suite_file
+from boxeval.cli.verified import trust_of
+from boxeval.errors import IncompleteError, StorageError, UsageError
+from boxeval.reports.formats import FORMATS, Format
+
+if TYPE_CHECKING:
+    from boxeval.receipts.verify import VerifiedRun
+    from boxeval.run.events import RunEnd, RunRequest
+    from boxeval.settings import Settings
+    from boxeval.spec.report import Report
+
+Several = list[str] | None
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command()(run)
+
+
+def run(
+    suite: SuiteArgument = None,
+    suite_option: SuiteOption = None,
+    target: Annotated[
+        Several, typer.Option("--target", metavar="ID", help="Only this target. May be given again.")
+    ] = None,
+    task: Annotated[
+        Several, typer.Option("--task", metavar="ID", help="Only this task. May be given again.")
+    ] = None,
+    tag: Annotated[
+        Several, typer.Option("--tag", metavar="TAG", help="Only tasks with this tag. May be given again.")
+    ] = None,
+    smoke: Annotated[bool, typer.Option("--smoke", help="Only tasks marked as smoke.")] = False,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="Model for every target.")
+    ] = None,
+    repeat: Annotated[
+        int | None, typer.Option("--repeat", min=1, metavar="N", help="Repeats instead of the matrix's.")
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", min=1, metavar="N", help="Trials at a time.  [default: by cores and memory]"),
+    ] = None,
+    max_failures: Annotated[
+        int | None,
+        typer.Option(
+            "--max-failures", min=1, metavar="N", help="Start nothing new after so many unexpected failures."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Directory of this run; new or empty.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", metavar="FILE", help="Private key to sign with.")
+    ] = None,
+    short_report: Annotated[
+        Path | None, typer.Option("--report", metavar="PATH", help="Also write a short JSON report here.")
+    ] = None,
+    form: Annotated[
+        Format, typer.Option("--format", metavar=FORMATS, help="Format of the report at the end.")
+    ] = Format.TEXT,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing before the report.")] = False,
+) -> None:
+    """Run a suite and print its report. Progress goes to standard error."""
+    from boxeval.reports.live import watching
+    from boxeval.run.controller import run_suite
+    from boxeval.run.events import RunRequest
+    from boxeval.settings import load_settings
+
+    request = RunRequest(
+        suite=suite_file(suite, suite_option),
+        out=out,
+        jobs=jobs,
+        targets=tuple(target or ()),
+        tasks=tuple(task or ()),
+        tags=tuple(tag or ()),
+        smoke=smoke,
+        model=model,
+        repeats=repeat,
+        max_failures=max_failures,
+        key_file=key,
+    )
+    if short_report and not short_report.absolute().parent.is_dir():
+        raise UsageError(f"--report {short_report}: its folder does not exist")
+    settings = load_settings()
+    with watching(sys.stderr, quiet=quiet) as watcher:
+        end = run_suite(request, watcher, settings)
+    raise typer.Exit(_tell(end, request, settings, short_report, Format.JSON if as_json else form))
+
+
+def _tell(
+    end: RunEnd, request: RunRequest, settings: Settings, short_report: Path | None, form: Format
+) -> int:
+    """Verify what was written, print what it says, and give the exit code."""
+    from boxeval.receipts.verify import verify
+    from boxeval.reports.formats import render
+    from boxeval.verdicts.aggregate import aggregate, exit_code
+
+    verified = verify(end.directory, trust_of(settings, key_file=request.key_file), checkpoint=end.checkpoint)
+    report = aggregate(verified)
+    if short_report:
+        _write_short(short_report, report, verified)
+    say(render(form, report, verified))
+    place = [f"run: {end.directory}", end.checkpoint]
+    if form is Format.TEXT:
+        from boxeval.reports.escape import escape
+
+        say("\n".join(map(escape, place)))
+    else:
+        for line in place:
+            warn(line)
+    for name in end.left_behind:
+        complain(f"left behind on the engine: {name}; `boxeval clean` removes it")
+    if end.interrupted_by:
+        return 128 + end.interrupted_by
+    return exit_code(report) or (IncompleteError.exit_code if end.left_behind else 0)
+
+
+def _write_short(path: Path, report: Report, verified: VerifiedRun) -> None:
+    from boxeval.reports.short import render_short
+
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        draft.write_text(render_short(report, verified), "utf-8")
+        draft.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        raise StorageError(f"--report {path}: cannot be written: {error.strerror}") from error

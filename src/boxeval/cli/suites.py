@@ -1,0 +1,79 @@
+"""`validate` and `schema`: a suite before anything runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from boxeval.cli.output import say, say_json
+from boxeval.cli.places import Json, SuiteArgument, SuiteOption, suite_file
+from boxeval.reports.escape import escape
+
+if TYPE_CHECKING:
+    from boxeval.errors import Problem
+
+schema_app = typer.Typer(no_args_is_help=True, help="Print JSON Schemas, for editors and other programs.")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command()(validate)
+    app.add_typer(schema_app, name="schema")
+
+
+def validate(suite: SuiteArgument = None, suite_option: SuiteOption = None, as_json: Json = False) -> None:
+    """Check a suite and every file it names. Nothing is started; every mistake is told with its place."""
+    from boxeval.errors import SuiteError
+    from boxeval.formats.suite_v2 import load_suite
+
+    path = suite_file(suite, suite_option)
+    try:
+        loaded = load_suite(path)
+    except SuiteError as error:
+        if not as_json:
+            raise
+        say_json({"valid": False, "problems": [_problem(problem) for problem in error.problems]})
+        raise typer.Exit(error.exit_code) from error
+    tasks, targets = len(loaded.suite.tasks), len(loaded.suite.matrix.targets)
+    if as_json:
+        say_json(
+            {
+                "valid": True,
+                "suite": loaded.suite.suite.id,
+                "sha256": loaded.sha256,
+                "tasks": tasks,
+                "targets": targets,
+                "problems": [],
+            }
+        )
+    else:
+        say(f"{escape(str(path))}: good: {tasks} tasks for {targets} targets")
+
+
+def _problem(problem: Problem) -> dict[str, object]:
+    return {name: getattr(problem, name) for name in ("file", "line", "column", "path", "message")}
+
+
+@schema_app.command("suite")
+def schema_suite() -> None:
+    """Print the schema of suite files."""
+    from boxeval.formats.schema import suite_schema
+
+    say_json(suite_schema())
+
+
+@schema_app.command("policy")
+def schema_policy() -> None:
+    """Print the schema of policy files."""
+    from boxeval.spec.policy import Policy
+
+    say_json(Policy.model_json_schema())
+
+
+@schema_app.command("report")
+def schema_report() -> None:
+    """Print the schema of what `boxeval report --format json` writes."""
+    from boxeval.reports.json import report_schema
+
+    say_json(report_schema())

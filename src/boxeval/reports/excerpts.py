@@ -1,0 +1,93 @@
+"""Short pieces of a trial's evidence: the end of a command's output, the changed files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from boxeval.receipts.blobs import BlobStore
+from boxeval.reports.escape import escape_lines
+from boxeval.reports.words import size
+from boxeval.rules.endings import describe, ended_badly
+from boxeval.spec.trial import BoxResult, Capture, Change, ChangeKind, CommandResult, Trial
+
+LINES = 20
+CHARACTERS = 200
+CHANGES = 5
+
+_SIGNS = {ChangeKind.CREATED: "+", ChangeKind.MODIFIED: "~", ChangeKind.DELETED: "-"}
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Safe lines from the end of one output stream."""
+
+    caption: str
+    lines: tuple[str, ...]
+
+
+def boxes_of(trial: Trial) -> list[tuple[str, BoxResult]]:
+    """The boxes that ran, by role, in the order they ran."""
+    seen = trial.observations
+    boxes = (("agent", seen.agent), ("measure", seen.measure), ("grader", seen.grader))
+    return [(role, box) for role, box in boxes if box]
+
+
+def failing_output(trial: Trial, blobs: BlobStore) -> list[Excerpt]:
+    """The end of what the first failing command printed: the grader's, else the agent's. At most 20 lines."""
+    for role, box in reversed(boxes_of(trial)):
+        if role != "measure" and (bad := ended_badly(box)):
+            return output(f"{role} command {bad[0]}", bad[1], blobs, LINES)
+    return []
+
+
+def output(name: str, command: CommandResult, blobs: BlobStore, limit: int) -> list[Excerpt]:
+    """The end of both streams of a command. They share `limit` lines, as each has need."""
+    streams = {"stdout": command.stdout, "stderr": command.stderr}
+    lines = {stream: _lines(capture, blobs) for stream, capture in streams.items()}
+    spare = max(limit // 2 - min(len(shown) for shown, _ in lines.values()), 0)
+    found = []
+    for stream, (shown, cut) in lines.items():
+        if not shown:
+            continue
+        kept = shown[-(limit // 2 + spare) :]
+        caption = f"{stream} of {name}"
+        if cut or len(kept) < len(shown):
+            caption += f", the last {len(kept)} lines"
+        if streams[stream].truncated:
+            caption += f" (of {size(streams[stream].size_bytes)} only head and tail were kept)"
+        found.append(Excerpt(caption, tuple(kept)))
+    return found
+
+
+def _lines(capture: Capture, blobs: BlobStore) -> tuple[list[str], bool]:
+    """Safe lines from the end of a stream, and whether there is more before them."""
+    if capture.kept is None:
+        return [], False
+    kept = blobs.get(capture.kept)
+    # A flood without a newline must not cost time: nothing before the last bytes can be shown.
+    tail = kept[-(LINES * CHARACTERS * 4) :]
+    lines = [f"{line[:CHARACTERS]}…" if len(line) > CHARACTERS else line for line in escape_lines(tail)]
+    return lines, len(tail) < len(kept)
+
+
+def change_words(change: Change) -> str:
+    """`+ path`, `~ path`, `- path`, with what is not a plain file named. The text is not escaped yet."""
+    what = change.kind or change.was
+    note = f" ({what.value})" if what and what.value != "file" else ""
+    return f"{_SIGNS[change.change]} {change.path}{note}"
+
+
+def changes(trial: Trial) -> str | None:
+    """The first few changed paths, for one line; None if nothing was collected."""
+    collected = trial.observations.collected
+    if collected is None or collected.error is not None:
+        return None
+    shown = ", ".join(change_words(change) for change in collected.changes[:CHANGES])
+    more = len(collected.changes) - CHANGES
+    return (f"{shown}, and {more} more" if more > 0 else shown) or "nothing"
+
+
+def command_words(command: CommandResult) -> str:
+    """How a command ended, and how long it took."""
+    ending = "passed its deadline and was killed" if command.timed_out else describe(command)
+    return f"{ending} after {command.wall_ms} ms"

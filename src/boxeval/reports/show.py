@@ -1,0 +1,141 @@
+"""One run or one trial in detail, as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from boxeval.receipts.blobs import BlobStore
+from boxeval.receipts.verify import VerifiedRun
+from boxeval.reports.escape import escape
+from boxeval.reports.excerpts import boxes_of, change_words, command_words, output
+from boxeval.reports.story import Fact
+from boxeval.reports.text import facts, render, table
+from boxeval.reports.words import UNKNOWN, cause, duration, kind_of, kind_of_line, number, size
+from boxeval.spec.report import Report
+from boxeval.spec.trial import BoxResult, Collected, ModelTraffic, Trial
+from boxeval.verdicts.aggregate import as_expected
+
+SHOWN_CHANGES = 100
+
+
+def render_run(run: VerifiedRun, report: Report) -> str:
+    """The text report, then every trial in one line and what the run was made with."""
+    rows = [
+        (line.key, str(kind_of_line(line)), cause(line.outcome), duration(line.wall_ms), line.trial_id)
+        for line in report.trials
+    ]
+    rows += [(key, "missing", "", "", "") for key in report.missing]
+    images: list[Fact] = [
+        (name, image.image_id or f"missing: {image.fault or UNKNOWN}")
+        for name, image in report.images.items()
+    ]
+    parts = [
+        render(report, run).rstrip("\n"),
+        "",
+        *table(("trial", "verdict", "class", "time", "id"), rows),
+        "",
+        "images",
+        *facts([(escape(name), value) for name, value in images], "  "),
+        *facts((("checkpoint", run.checkpoint or "none"),)),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def render_trial(run: VerifiedRun, trial: Trial) -> str:
+    """All that was seen of one attempt at a trial."""
+    task = next(t for t in run.plan.tasks if (t.task, t.target) == (trial.task, trial.target))
+    outcome, seen = trial.outcome, trial.observations
+    kind = kind_of(outcome, task.expect, as_expected(trial, task))
+    lines = [
+        f"{escape(trial.task)}[{escape(trial.target)}]#{trial.repeat}  {kind}",
+        *facts(
+            [
+                ("why", outcome.detail or "every check holds"),
+                ("execution", outcome.execution.value),
+                ("grading", outcome.grading.value),
+                ("task", outcome.task.value),
+                ("class", cause(outcome) or "none"),
+                ("weight", outcome.weight.value),
+                ("attempt", str(trial.attempt)),
+                ("started", trial.started_at),
+                ("wall time", duration(trial.wall_ms)),
+                ("id", trial.trial_id),
+                ("identity", trial.identity),
+                ("fixture", seen.fixture or UNKNOWN),
+            ],
+            "  ",
+        ),
+        "",
+        *table(("step", "ms"), [(step, str(ms)) for step, ms in trial.steps_ms.items()]),
+    ]
+    if seen.fault:
+        lines += ["", f"fault before the candidate ran: {escape(seen.fault.detail)}"]
+    for role, box in boxes_of(trial):
+        lines += ["", *_box(role, box, run.blobs)]
+    if seen.collected:
+        lines += ["", *_changes(seen.collected)]
+    if seen.traffic:
+        lines += ["", *_traffic(seen.traffic)]
+    lines += [
+        "",
+        "metrics",
+        *facts([(escape(name), _value(value)) for name, value in trial.metrics.items()], "  "),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _box(role: str, box: BoxResult, blobs: BlobStore) -> Iterator[str]:
+    yield f"{role} box, image {escape(box.image_id)}"
+    counters = {
+        "survivors of the kill": box.survivors,
+        "orphans": box.orphans,
+        "killed for memory": box.oom_kills,
+        "forks refused": box.pids_denied,
+    }
+    notes = [f"{count} {name}" for name, count in counters.items() if count]
+    notes += ["never seen to settle"] if not box.settled else []
+    notes += ["workspace full"] if box.disk_full else []
+    notes += [f"settings differ: {difference}" for difference in box.differences]
+    notes += [f"engine fault: {box.error}"] if box.error else []
+    yield f"  cpu {duration(box.cpu_ms)}, memory at most {size(box.max_rss_kib * 1024)}"
+    yield from (f"  ! {escape(note)}" for note in notes)
+    for count, command in enumerate(box.commands, start=1):
+        yield f"  command {count} {escape(command_words(command))}"
+        for excerpt in output(f"command {count}", command, blobs, limit=40):
+            yield f"    {excerpt.caption}:"
+            yield from (f"      | {line}" for line in excerpt.lines)
+
+
+def _changes(collected: Collected) -> Iterator[str]:
+    if collected.error is not None:
+        yield f"changes could not be collected: {escape(collected.error)}"
+        return
+    yield f"changes: {len(collected.changes)}"
+    for change in collected.changes[:SHOWN_CHANGES]:
+        link = f" -> {change.link}" if change.link is not None else ""
+        bytes_ = f", {size(change.size_bytes)}" if change.size_bytes is not None else ""
+        mode = f", mode {change.mode:04o}" if change.mode is not None else ""
+        yield f"  {escape(change_words(change) + link)}{mode}{bytes_}"
+    if len(collected.changes) > SHOWN_CHANGES:
+        yield f"  and {len(collected.changes) - SHOWN_CHANGES} more: `boxeval show RUN TRIAL --json` has all"
+
+
+def _traffic(traffic: ModelTraffic) -> Iterator[str]:
+    yield "model traffic"
+    yield from facts(
+        [
+            ("requests", number(traffic.requests)),
+            ("tokens", f"{number(traffic.input_tokens)} in, {number(traffic.output_tokens)} out"),
+            ("cost", number(traffic.cost_usd, "USD")),
+            ("time", duration(traffic.model_ms)),
+            ("tool calls", number(traffic.tool_calls)),
+            ("fault", traffic.error or "none"),
+        ],
+        "  ",
+    )
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return number(value) if value is None or isinstance(value, int | float) else str(value)

@@ -1,0 +1,69 @@
+"""The report for a terminal or a log: plain text, nothing but visible characters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from boxeval.receipts.verify import VerifiedRun
+from boxeval.reports.escape import escape
+from boxeval.reports.story import Entry, Fact, tell
+from boxeval.spec.report import Report
+
+
+def render(report: Report, run: VerifiedRun) -> str:
+    """The whole report; a red one starts with what a person needs to know first."""
+    story = tell(report, run)
+    lines = [f"{story.verdict}: {story.reason}", story.summary, *(f"! {text}" for text in story.warnings), ""]
+    lines = [escape(line) for line in lines]
+    lines += table(story.header, story.rows)
+    for section in story.sections:
+        lines += ["", f"{section.title}", ""]
+        for entry in section.entries:
+            lines += _entry(entry)
+    return "\n".join([*lines, "", *facts(story.facts)]) + "\n"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns padded to their widest cell; a column that is empty in every row is left out."""
+    kept = [n for n in range(len(header)) if any(row[n] for row in rows)]
+    cells = [[escape(row[n]) for n in kept] for row in (header, *rows)]
+    widths = [max(len(row[n]) for row in cells) for n in range(len(kept))]
+    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def facts(pairs: Sequence[Fact], indent: str = "") -> list[str]:
+    """One line a fact, names padded."""
+    width = max((len(name) for name, _ in pairs), default=0)
+    return [f"{indent}{name.ljust(width)}  {escape(value)}".rstrip() for name, value in pairs]
+
+
+def _entry(entry: Entry) -> Iterator[str]:
+    yield f"  {escape(entry.key)}  {escape(entry.verdict)}"
+    yield from facts(entry.facts, "    ")
+    for excerpt in entry.excerpts:
+        yield f"    {excerpt.caption}:"
+        yield from (f"      | {line}" for line in excerpt.lines)
+    if entry.look:
+        yield f"    {escape(entry.look)}"
+
+
+def render_verified(run: VerifiedRun) -> str:
+    """What verification found, for `boxeval verify`."""
+    state = "GOOD: nothing was changed" if run.complete else "INCOMPLETE: what is there was not changed"
+    key = f"{run.key_label or 'no label'} ({run.keyid[:16]})"
+    lines = [
+        state,
+        *(f"! {escape(problem)}" for problem in run.problems),
+        *facts(
+            (
+                ("run", run.plan.run_id),
+                ("receipts", f"{len(run.trials)}, for {len(run.plan.trials)} planned trials"),
+                ("key", key),
+                ("opened", run.opened_at),
+                ("closed", run.closed_at or "never"),
+                *((("interrupted by", run.interrupted_by),) if run.interrupted_by else ()),
+                ("checkpoint", run.checkpoint or "none"),
+            )
+        ),
+    ]
+    return "\n".join(lines) + "\n"
