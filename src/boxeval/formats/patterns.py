@@ -9,7 +9,7 @@ import pathspec
 
 def pattern_fault(pattern: str) -> str | None:
     """Why a pattern can never match a path of the workspace; None if it can."""
-    text = without_dot(pattern)
+    text = rooted(pattern)
     if not pattern.strip():
         return "is empty and matches nothing"
     if "\0" in pattern or "\n" in pattern:
@@ -40,17 +40,15 @@ def first_negation_fault(patterns: Iterable[str]) -> str | None:
     return "starts the list with `!` and has nothing to take back" if first.startswith("!") else None
 
 
-def without_dot(pattern: str) -> str:
-    """`./x` as `x`, also behind `!`."""
+def rooted(pattern: str) -> str:
+    """`./x` as `/x`, also behind `!`: gitignore knows no `.`."""
     sign, rest = ("!", pattern[1:]) if pattern.startswith("!") else ("", pattern)
-    while rest.startswith("./"):
-        rest = rest[2:].lstrip("/")
-    return sign + rest
+    return f"{sign}/{rest.removeprefix('./')}" if rest.startswith("./") else pattern
 
 
 def matcher(patterns: Iterable[str]) -> pathspec.GitIgnoreSpec:
-    """Matches workspace paths; a directory's path ends in `/`."""
-    return pathspec.GitIgnoreSpec.from_lines([without_dot(pattern) for pattern in patterns])
+    """Matches workspace paths; a directory's path ends in `/`. Newlines in paths must be given as NUL."""
+    return pathspec.GitIgnoreSpec.from_lines([rooted(pattern) for pattern in patterns])
 
 
 def unmatched(patterns: Iterable[str], paths: Iterable[str]) -> tuple[str, ...]:

@@ -1,0 +1,124 @@
+"""Where a workspace's files come from, read and checked without running or making anything on the host."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import rfc8785
+
+from boxeval.errors import FixtureError
+from boxeval.formats.archive import read_archive
+from boxeval.formats.directory import read_directory
+from boxeval.formats.git_refs import git_directory, resolve
+from boxeval.formats.paths import normal
+from boxeval.formats.place import show
+from boxeval.formats.tree_index import Fixture, Item, TreeIndex, entry
+from boxeval.spec.suite import InlineFile, Workspace, WorkspaceKind
+from boxeval.spec.tree import FixtureEntry
+from boxeval.spec.trial import EntryKind
+
+__all__ = ["Fixture", "GitSource", "fixture_recipe", "git_source", "inline_fixture", "read_fixture"]
+
+
+@dataclass(frozen=True, slots=True)
+class GitSource:
+    """A repository to clone in a box: a local directory or a URL, at a commit or at the name of a ref.
+
+    A local repository always has `commit`: what the ref was when it was read. Only a URL with `checkout` has none.
+    """
+
+    location: Path | None
+    url: str | None
+    commit: str | None
+    checkout: str | None
+
+    @property
+    def moving(self) -> bool:
+        """Whether the same source may give another tree later, so that it must not be cached."""
+        return self.commit is None
+
+
+def read_fixture(workspace: Workspace, directory: Path) -> Fixture:
+    """The files of an inline, temp-copy, local or archive workspace; `directory` is the suite file's.
+
+    Raises `FixtureError` with one line that names the place and the entry.
+    """
+    if workspace.kind is WorkspaceKind.INLINE:
+        return inline_fixture(workspace.files or {}, workspace.size_limit)
+    place = f"workspace {show(workspace.path or '')}"
+    path = _existing(workspace, directory, place)
+    if workspace.kind is WorkspaceKind.ARCHIVE:
+        if not path.is_file():
+            raise FixtureError(f"{place}: is not a file; kind `archive` takes a tar archive")
+        return read_archive(path, workspace.excludes, workspace.size_limit, place)
+    if workspace.kind is WorkspaceKind.GIT:
+        raise FixtureError(f"{place}: kind `git` is cloned in a box, not read here")
+    return read_directory(path, workspace.excludes, workspace.size_limit, place)
+
+
+def inline_fixture(files: dict[str, str | InlineFile], size_limit: int) -> Fixture:
+    """Files that a suite holds itself (`workspace.files`, `verify.files`); folders are implied."""
+    index = TreeIndex("workspace.files", size_limit)
+    contents: dict[bytes, bytes] = {}
+    for name, value in files.items():
+        file = value if isinstance(value, InlineFile) else InlineFile(text=value)
+        path, content = normal(name).encode(), file.text.encode()
+        index.count(len(content))
+        digest = hashlib.sha256(content).hexdigest()
+        index.add(Item(path, EntryKind.FILE, int(file.mode, 8), len(content), sha256=digest))
+        contents[path] = content
+    index.add_parents()
+
+    def entries() -> Iterator[FixtureEntry]:
+        return (entry(item, lambda item: io.BytesIO(contents[item.path])) for item in index.sorted())
+
+    return Fixture(index.digest(), entries, index.size_bytes, len(index.items))
+
+
+def git_source(workspace: Workspace, directory: Path) -> GitSource:
+    """Checks and describes a workspace of kind git. Raises `FixtureError`."""
+    if workspace.url is not None:
+        return GitSource(None, workspace.url, workspace.commit, workspace.checkout)
+    place = f"workspace {show(workspace.path or '')}"
+    path = _existing(workspace, directory, place)
+    repository = git_directory(path)
+    if repository is None:
+        raise FixtureError(f"{place}: is not a git repository")
+    name = workspace.checkout or "HEAD"
+    commit = workspace.commit or resolve(repository, name)
+    if commit is None:
+        raise FixtureError(f"{place}: no branch or tag {show(name)} can be read there; give `commit`")
+    return GitSource(path, None, commit, workspace.checkout)
+
+
+def fixture_recipe(workspace: Workspace, source: Fixture | GitSource, image: str) -> str:
+    """SHA-256 (hex) over what makes the fixture: its files or commit, and set-up commands with their image.
+
+    Holds no path of the host, so the same fixture has the same recipe on every machine.
+    """
+    made: dict[str, Any] = {"format": "boxeval.fixture/1", "kind": str(workspace.kind)}
+    if isinstance(source, Fixture):
+        made["tree"] = source.digest
+    else:
+        named = (
+            {"commit": source.commit} if source.commit else {"url": source.url, "checkout": source.checkout}
+        )
+        made["git"] = {**named, "excludes": list(workspace.excludes)}
+    if workspace.setup:
+        made["setup"] = {"commands": list(workspace.setup), "image": image}
+    return hashlib.sha256(rfc8785.dumps(made)).hexdigest()
+
+
+def _existing(workspace: Workspace, directory: Path, place: str) -> Path:
+    path = directory / (workspace.path or "")
+    try:
+        if path.exists():
+            return path
+    except (OSError, ValueError) as error:
+        raise FixtureError(f"{place}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    raise FixtureError(f"{place}: does not exist in {show(str(directory))}")
