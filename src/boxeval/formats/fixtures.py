@@ -29,7 +29,7 @@ __all__ = ["Fixture", "GitSource", "fixture_recipe", "git_source", "inline_fixtu
 class GitSource:
     """A repository to clone in a box: a local directory or a URL, at a commit or at the name of a ref.
 
-    A local repository always has `commit`: what the ref was when it was read. Only a URL with `checkout` has none.
+    A local repository always has `commit`: what the ref was when it was read. A URL with `checkout` has none.
     """
 
     location: Path | None

@@ -14,55 +14,59 @@ AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\x00]*$", max_leng
 class ReadOnlyMount(Record):
     """A host directory or file shown read-only in every box. Nothing of the host is ever mounted writable."""
 
-    source: AbsolutePath
-    target: AbsolutePath
+    source: AbsolutePath = Field(description="On the host; it must exist.")
+    target: AbsolutePath = Field(description="In the box.")
 
 
 class Limits(Record):
     """Hard limits of one box. MiB means 1,048,576 bytes."""
 
-    memory_mib: Positive = 1024
-    swap_mib: Natural = 0
-    cpus: Annotated[float, Field(gt=0, le=512)] = 1.0
-    pids: Positive = 256
-    open_files: Positive = 1024
-    file_size_mib: Positive = 256
-    core_mib: Natural = 0
-    workspace_mib: Positive = 512
-    workspace_inodes: Positive = 100_000
-    home_mib: Positive = 64
-    tmp_mib: Positive = 64
-    shm_mib: Positive = 16
+    memory_mib: Positive = Field(1024, description="Memory, the tmpfs mounts below included.")
+    swap_mib: Natural = Field(0, description="Swap beside the memory.")
+    cpus: Annotated[float, Field(gt=0, le=512)] = Field(1.0, description="Processor time per wall time.")
+    pids: Positive = Field(256, description="Processes and threads.")
+    open_files: Positive = Field(1024, description="Open files of a process.")
+    file_size_mib: Positive = Field(256, description="Size of one file.")
+    core_mib: Natural = Field(0, description="Size of a core dump.")
+    workspace_mib: Positive = Field(512, description="What may be written to the workspace.")
+    workspace_inodes: Positive = Field(100_000, description="Files that may be made in the workspace.")
+    home_mib: Positive = Field(64, description="The private home directory.")
+    tmp_mib: Positive = Field(64, description="`/tmp`.")
+    shm_mib: Positive = Field(16, description="`/dev/shm`.")
     output_kib: Positive = Field(1024, description="Kept of each output stream, half head and half tail.")
 
 
 class CollectCaps(Record):
     """Bounds on what is read back from a workspace. Past one of them there is no evidence to grade."""
 
-    bytes: Positive = 256 * 1024 * 1024
-    members: Positive = 100_000
-    depth: Positive = 128
-    name_bytes: Positive = 255
-    path_bytes: Positive = 4096
-    time_ms: Positive = 60_000
+    bytes: Positive = Field(256 * 1024 * 1024, description="Content of all changed files.")
+    members: Positive = Field(100_000, description="Changed paths.")
+    depth: Positive = Field(128, description="Nested directories.")
+    name_bytes: Positive = Field(255, description="One name.")
+    path_bytes: Positive = Field(4096, description="One path.")
+    time_ms: Positive = Field(60_000, description="Time to read it all.")
 
 
 class Policy(Record):
     """How boxes are shut. Fields with one allowed value are promises, written where a reviewer looks."""
 
-    version: Literal[1]
-    id: Id
-    description: str = ""
-    uid: Annotated[int, Field(ge=1, le=65_533)] = 10001
-    gid: Annotated[int, Field(ge=1, le=65_533)] = 10001
-    network: Literal["none"] = "none"
-    capabilities: tuple[()] = ()
-    no_new_privileges: Literal[True] = True
-    seccomp: Literal["engine-default"] = "engine-default"
-    read_only_root: Literal[True] = True
+    version: Literal[1] = Field(description="Version of the policy format.")
+    id: Id = Field(description="Name of the policy in reports.")
+    description: str = Field("", description="One line for people.")
+    uid: Annotated[int, Field(ge=1, le=65_533)] = Field(
+        10001, description="User of every process; never root."
+    )
+    gid: Annotated[int, Field(ge=1, le=65_533)] = Field(10001, description="Group of every process.")
+    network: Literal["none"] = Field("none", description="Loopback only.")
+    capabilities: tuple[()] = Field((), description="All are dropped.")
+    no_new_privileges: Literal[True] = Field(True, description="No program gains rights by being started.")
+    seccomp: Literal["engine-default"] = Field(
+        "engine-default", description="The engine's filter of system calls."
+    )
+    read_only_root: Literal[True] = Field(True, description="The image's files cannot be changed.")
     hermetic: bool = Field(
         True, description="Refuses a run with BOXEVAL_HERMETIC=0. Every run is hermetic without it."
     )
-    limits: Limits = Limits()
-    collect: CollectCaps = CollectCaps()
-    mounts: tuple[ReadOnlyMount, ...] = ()
+    limits: Limits = Field(Limits(), description="Hard limits of one box.")
+    collect: CollectCaps = Field(CollectCaps(), description="Bounds on what is read back.")
+    mounts: tuple[ReadOnlyMount, ...] = Field((), description="Host paths that boxes may read.")

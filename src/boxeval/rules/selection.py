@@ -1,0 +1,97 @@
+"""Which part of a suite runs, and what applies to a task on a target: its own, the target's, the default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from boxeval.errors import UsageError
+from boxeval.spec.metrics import did_you_mean
+from boxeval.spec.suite import RunnerKind, Script, Suite, Target, Task
+
+DEFAULT_IMAGE = "boxeval/base"
+GRADER_IMAGE = "boxeval/grader"
+DEFAULT_POLICY = "default"
+DEFAULT_TIMEOUT_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Filters of a run. Empty ones select everything; several values of one filter are alternatives."""
+
+    targets: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    smoke: bool = False
+
+    def described(self) -> dict[str, str]:
+        """The filters that are on, for the plan."""
+        lists = {"target": self.targets, "task": self.tasks, "tag": self.tags}
+        texts = {name: ",".join(values) for name, values in lists.items() if values}
+        return texts | ({"smoke": "true"} if self.smoke else {})
+
+
+def select(suite: Suite, selection: Selection) -> tuple[tuple[Target, ...], tuple[Task, ...]]:
+    """Targets and tasks that run, in order. Raises `UsageError` for unknown names or if none is left."""
+    _known("target", selection.targets, [target.id for target in suite.matrix.targets])
+    _known("task", selection.tasks, [task.id for task in suite.tasks])
+    _known("tag", selection.tags, sorted({tag for task in suite.tasks for tag in task.tags}))
+    targets = tuple(t for t in suite.matrix.targets if not selection.targets or t.id in selection.targets)
+    tasks = tuple(
+        task
+        for task in suite.tasks
+        if (not selection.tasks or task.id in selection.tasks)
+        and (not selection.tags or set(task.tags) & set(selection.tags))
+        and (not selection.smoke or task.smoke)
+    )
+    if not tasks:
+        filters = ", ".join(f"--{name} {value}" for name, value in selection.described().items())
+        raise UsageError(f"no task is selected by {filters.replace('--smoke true', '--smoke')}")
+    return targets, tasks
+
+
+def image_of(suite: Suite, task: Task, target: Target) -> str:
+    """Image of the candidate's box."""
+    return _named_image(suite, task, target) or DEFAULT_IMAGE
+
+
+def grader_image_of(suite: Suite, task: Task, target: Target) -> str:
+    """Image of the grader's box: its own, else the candidate's if that was named, else boxeval's."""
+    return task.verify.image or _named_image(suite, task, target) or GRADER_IMAGE
+
+
+def policy_of(suite: Suite, task: Task, target: Target) -> str:
+    """Name of the policy of both boxes."""
+    return task.policy or target.policy or suite.defaults.policy or DEFAULT_POLICY
+
+
+def timeouts_of(suite: Suite, task: Task) -> tuple[int, int]:
+    """Deadlines in milliseconds: the candidate's turn, and all commands of the grader together."""
+    whole = task.timeout_ms or suite.defaults.timeout_ms or DEFAULT_TIMEOUT_MS
+    return min(task.runner.timeout_ms or whole, whole), task.verify.timeout_ms or whole
+
+
+def script_of(
+    suite: Suite, task: Task, target: Target, scripts: Mapping[str, Script], model: str | None
+) -> Script | None:
+    """The scripted model's turns: the task's own, else those of `model` (an override), target or defaults."""
+    if task.runner.kind is not RunnerKind.SCRIPTED:
+        return None
+    if task.runner.script is not None:
+        return scripts[f"task:{task.id}"]
+    name = model or target.model or suite.defaults.model
+    if name is None or name not in scripts:
+        hint = did_you_mean(name or "", scripts)
+        raise UsageError(f"there is no model `{name}` for task `{task.id}` on target `{target.id}`{hint}")
+    return scripts[name]
+
+
+def _named_image(suite: Suite, task: Task, target: Target) -> str | None:
+    return task.image or target.image or suite.defaults.image
+
+
+def _known(what: str, wanted: tuple[str, ...], known: list[str]) -> None:
+    for name in wanted:
+        if name not in known:
+            listed = ", ".join(f"`{item}`" for item in known) or "none"
+            raise UsageError(f"there is no {what} `{name}`{did_you_mean(name, known)} (known: {listed})")
