@@ -13,7 +13,7 @@ from docker import auth
 from docker.errors import DockerException
 from docker.utils import parse_repository_tag
 
-from boxeval.errors import ImageError
+from boxeval.errors import EngineError, ImageError
 from boxeval.sandbox.engine import Engine
 
 SILENCE_S = 30
@@ -92,6 +92,9 @@ def _progress(engine: Engine, reference: str, registry: str) -> Iterator[dict[st
                 if line.strip():
                     yield json.loads(line)
     except requests.exceptions.RequestException as error:
+        # In the middle of a stream a timeout comes as a ConnectionError.
+        if "timed out" not in str(error).lower():
+            raise EngineError(f"pull {reference}: the engine hung up: {error}") from error
         raise RegistryError(
             f"{reference}: the registry {registry} gave no answer in {SILENCE_S} s: {_MEND_UNREACHABLE}"
         ) from error
