@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
+from collections.abc import Callable
 
 from boxeval.errors import EngineError
 from boxeval.sandbox.box import Box
@@ -27,12 +29,18 @@ class Reaper:
         """Remove a settled box, then the volumes that it had mounted."""
         self._queue.put((box, volumes))
 
-    def drain(self) -> tuple[str, ...]:
-        """Finish; return one line for each object that could not be removed."""
+    def note(self, left: str) -> None:
+        """Tell of something that somebody else could not remove."""
+        self._left.append(left)
+
+    def drain(self, hurried: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
+        """Finish; return one line for each object that could not be removed. Ends early once `hurried`."""
         self._queue.put(None)
-        self._thread.join(DRAIN_S)
+        until = time.monotonic() + DRAIN_S
+        while self._thread.is_alive() and time.monotonic() < until and not hurried():
+            self._thread.join(0.2)
         if self._thread.is_alive():
-            self._left.append(f"removal did not finish within {DRAIN_S} s")
+            self._left.append("removal was not finished; run: boxeval clean")
         return tuple(self._left)
 
     def _work(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,18 +25,26 @@ class Leftover:
 def orphans(engine: Engine, owner: Owner) -> tuple[Leftover, ...]:
     """Containers and volumes of this home whose controller is gone or which are past their deadline."""
     now = time.time()
-    with engine_errors("list what boxeval left"):
-        containers: list[dict[str, Any]] = engine.api.containers(all=True, filters={"label": RUN})
-        volumes: dict[str, Any] = engine.api.volumes(filters={"label": RUN})
-    found = [
+    return _labelled(engine, RUN, lambda labels: owner.is_orphan(labels, now))
+
+
+def of_run(engine: Engine, owner: Owner, run_id: str) -> tuple[Leftover, ...]:
+    """Containers and volumes of one run of this home."""
+    return _labelled(engine, f"{RUN}={run_id}", lambda labels: labels.get(OWNER) == owner.label)
+
+
+def _labelled(engine: Engine, label: str, ours: Callable[[dict[str, str]], bool]) -> tuple[Leftover, ...]:
+    with engine_errors("list what boxeval made"):
+        containers: list[dict[str, Any]] = engine.api.containers(all=True, filters={"label": label})
+        volumes: dict[str, Any] = engine.api.volumes(filters={"label": label})
+    return tuple(
         Leftover("container", c["Names"][0].lstrip("/"), c["Id"])
         for c in containers
-        if owner.is_orphan(c.get("Labels") or {}, now)
-    ]
-    return tuple(found) + tuple(
+        if ours(c.get("Labels") or {})
+    ) + tuple(
         Leftover("volume", v["Name"], v["Name"])
         for v in volumes.get("Volumes") or ()
-        if owner.is_orphan(v.get("Labels") or {}, now)
+        if ours(v.get("Labels") or {})
     )
 
 
@@ -54,10 +63,19 @@ def clean(engine: Engine, owner: Owner, *, dry: bool = False, cache: bool = Fals
     """Remove orphans, and with `cache` the cache volumes too; return what was (or with `dry` would be) removed."""
     found = orphans(engine, owner) + (caches(engine, owner) if cache else ())
     if not dry:
-        # Containers come first: a volume in use cannot go.
-        for leftover in found:
-            if leftover.kind == "container":
-                remove_container(engine, leftover.id)
-            else:
-                remove_volume(engine, leftover.id)
+        _remove(engine, found)
     return found
+
+
+def abandon(engine: Engine, owner: Owner, run_id: str) -> None:
+    """Remove everything of a run at once, running or not."""
+    _remove(engine, of_run(engine, owner, run_id))
+
+
+def _remove(engine: Engine, found: tuple[Leftover, ...]) -> None:
+    """Containers come before volumes in `found`: a volume in use cannot go."""
+    for leftover in found:
+        if leftover.kind == "container":
+            remove_container(engine, leftover.id)
+        else:
+            remove_volume(engine, leftover.id)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from boxeval.agents.environment import candidate_environment
 from boxeval.errors import EngineError
-from boxeval.formats.fixtures import Fixture, GitSource, read_fixture
+from boxeval.formats.fixtures import Fixture, GitSource, inline_fixture, read_fixture
 from boxeval.sandbox.box import CommandEnd
 from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.job import WORKSPACE, Job, shell
@@ -55,7 +55,7 @@ class FixtureStore:
         if isinstance(source, Fixture):
             base = self._plain(source, making.slot)
         else:
-            base = self._checkout(source, trial_id, making)
+            base = self._checkout(source, task, trial_id, making)
         if not task.workspace.setup:
             return base
         return self._set_up(base, task, trial_id, making)
@@ -77,7 +77,7 @@ class FixtureStore:
             jobs = tuple(Job(shell(text), env, timeout_ms=timeout_ms) for text in task.workspace.setup)
             return making.make(key, base, jobs, trial_id, "setup", "")
 
-    def _checkout(self, source: GitSource, trial_id: str, making: Making) -> FixtureRef:
+    def _checkout(self, source: GitSource, task: PlannedTask, trial_id: str, making: Making) -> FixtureRef:
         if self._git_image is None:
             raise StageFault(FailureClass.COMMAND_ERROR, "boxeval/grader, which has Git, is not available")
         with_git = Making(making.slot, self._git_image, making.reaper, making.cancel)
@@ -90,7 +90,7 @@ class FixtureStore:
             jobs = _clone_jobs(f"{source.url}", wanted, making, WORKSPACE)
             inside = ""
         else:
-            base = self._plain(_snapshot(source.location), making.slot)
+            base = self._plain(_snapshot(source.location, task.workspace.size_limit), making.slot)
             key = _key(making.slot, f"git {base.digest} {wanted}")
             inside = CLONE
             jobs = (
@@ -175,12 +175,12 @@ def _cached(slot: Slot, key: str) -> FixtureRef | None:
     return FixtureRef(key, slot.keeper.request("fixture_digest", key=key)["digest"])
 
 
-def _snapshot(repository: Path) -> Fixture:
-    return read_fixture(Workspace(kind=WorkspaceKind.LOCAL, path="."), repository)
+def _snapshot(repository: Path, size_limit: int) -> Fixture:
+    return read_fixture(Workspace(kind=WorkspaceKind.LOCAL, path=".", size_limit=size_limit), repository)
 
 
 def _empty() -> Fixture:
-    return read_fixture(Workspace(kind=WorkspaceKind.INLINE, files={}), Path("/"))
+    return inline_fixture({}, 1)
 
 
 def _git_job(command: str, making: Making) -> Job:

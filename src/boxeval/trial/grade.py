@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from boxeval.agents.environment import grader_environment
-from boxeval.formats.fixtures import read_fixture
+from boxeval.formats.fixtures import inline_fixture
 from boxeval.sandbox.job import Job, shell
+from boxeval.sandbox.settings import MIB
 from boxeval.sandbox.slot import GRADE
-from boxeval.spec.suite import Workspace, WorkspaceKind
 from boxeval.spec.trial import BoxResult
 from boxeval.trial.boxes import box_result, run_turn, settle_box
 from boxeval.trial.context import TrialContext
@@ -33,8 +31,8 @@ def _plant_files(context: TrialContext) -> None:
     """`verify.files` become a layer of their own, above everything that the candidate left."""
     slot = context.slot
     slot.keeper.request("layer", name=f"{GRADE}.{FILES}", uid=slot.policy.uid, gid=slot.policy.gid)
-    wanted = Workspace(kind=WorkspaceKind.INLINE, files=context.task.verify.files)
-    slot.keeper.fill_layer(f"{GRADE}.{FILES}", slot.policy, read_fixture(wanted, Path("/")).entries())
+    files = inline_fixture(context.task.verify.files, slot.policy.limits.workspace_mib * MIB)
+    slot.keeper.fill_layer(f"{GRADE}.{FILES}", slot.policy, files.entries())
 
 
 def _run(

@@ -7,16 +7,17 @@ a receipt is made of the record by the ledger (`boxeval.run`).
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 
 from boxeval.errors import EngineError
+from boxeval.receipts.ledger import utc_now
 from boxeval.rules.metrics import measure
 from boxeval.rules.verdict import decide
 from boxeval.spec.outcome import FailureClass
+from boxeval.spec.plan import PlannedTask, PlannedTrial
 from boxeval.spec.trial import BoxResult, Observations, SetupFault, Trial
 from boxeval.trial.cancel import Cancelled
 from boxeval.trial.collect import collect
-from boxeval.trial.context import TrialContext
+from boxeval.trial.context import Steps, TrialContext
 from boxeval.trial.fault import StageFault
 from boxeval.trial.grade import grade
 from boxeval.trial.stage import Staged, stage
@@ -25,28 +26,34 @@ from boxeval.trial.turn import take_turn
 
 def run_trial(context: TrialContext) -> Trial:
     """Run one trial. Only our own faults and faults of storage are raised."""
-    started_at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    started_at = utc_now()
     began = time.monotonic_ns()
     seen = _observe(context)
     wall_ms = (time.monotonic_ns() - began) // 1_000_000
-    return seal(context, seen, started_at, wall_ms)
+    return _seal(context.planned, context.task, context.steps, seen, started_at, wall_ms)
 
 
-def seal(context: TrialContext, seen: Observations, started_at: str, wall_ms: int) -> Trial:
-    """The record of a trial: its evidence, and the metrics and the outcome that follow from it."""
-    metrics = measure(context.task, seen, wall_ms)
+def seal_unstarted(planned: PlannedTrial, task: PlannedTask, steps: Steps, seen: Observations) -> Trial:
+    """The record of a trial that did not get as far as a box."""
+    return _seal(planned, task, steps, seen, utc_now(), 0)
+
+
+def _seal(
+    planned: PlannedTrial, task: PlannedTask, steps: Steps, seen: Observations, started_at: str, wall_ms: int
+) -> Trial:
+    metrics = measure(task, seen, wall_ms)
     return Trial(
-        trial_id=context.planned.trial_id,
-        task=context.planned.task,
-        target=context.planned.target,
-        repeat=context.planned.repeat,
-        identity=context.task.identity,
+        trial_id=planned.trial_id,
+        task=planned.task,
+        target=planned.target,
+        repeat=planned.repeat,
+        identity=task.identity,
         started_at=started_at,
         wall_ms=wall_ms,
-        steps_ms=context.steps.took_ms,
+        steps_ms=steps.took_ms,
         observations=seen,
         metrics=metrics,
-        outcome=decide(context.task, seen, metrics),
+        outcome=decide(task, seen, metrics),
     )
 
 

@@ -1,0 +1,157 @@
+"""From a request to a plan: read the suite, its policies and fixtures, find the images. Nothing runs yet."""
+
+from __future__ import annotations
+
+import platform
+import secrets
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from boxeval import __version__
+from boxeval.errors import FixtureError, ImageError, SuiteError
+from boxeval.errors import Problem as SuiteProblem
+from boxeval.formats.fixtures import Fixture, GitSource, fixture_recipe, git_source, read_fixture
+from boxeval.formats.suite_v2 import LoadedSuite, load_suite
+from boxeval.receipts.ledger import utc_now
+from boxeval.rules.planning import PlanInputs, check_memory, default_jobs, make_plan
+from boxeval.rules.selection import Selection, grader_image_of, image_of, select
+from boxeval.run.events import RunRequest, Watcher
+from boxeval.sandbox.engine import Engine
+from boxeval.sandbox.images import GRADER, KEEPER, ImageInfo, ensure
+from boxeval.settings import Settings
+from boxeval.spec.plan import Plan, PlannedImage, Provenance
+from boxeval.spec.suite import Target, Task, WorkspaceKind
+
+Sources = Mapping[tuple[str, str], Fixture | GitSource]
+BUILDS_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan and the things that it names."""
+
+    plan: Plan
+    sources: Sources
+    images: Mapping[str, ImageInfo]
+    keeper: ImageInfo
+    jobs: int
+
+
+def prepare(request: RunRequest, engine: Engine, settings: Settings, watcher: Watcher) -> Prepared:
+    """Read everything a run needs, and plan it.
+
+    An image that cannot be had makes its trials void, since others may run; without a keeper there is no run (ImageError).
+    """
+    loaded = load_suite(request.suite)
+    for warning in loaded.warnings:
+        watcher.note(f"warning: {warning}")
+    selection = Selection(request.targets, request.tasks, request.tags, request.smoke)
+    targets, tasks = select(loaded.suite, selection)
+    pairs = [(task, target) for target in targets for task in tasks]
+    sources = _sources(loaded, pairs)
+    recipes = {
+        (task.id, target.id): fixture_recipe(
+            task.workspace, sources[task.id, target.id], image_of(loaded.suite, task, target)
+        )
+        for task, target in pairs
+    }
+    names = {image_of(loaded.suite, *pair) for pair in pairs}
+    names |= {grader_image_of(loaded.suite, *pair) for pair in pairs}
+    if any(isinstance(source, GitSource) for source in sources.values()):
+        names.add(GRADER)
+    images, faults = _images(engine, names | {KEEPER}, watcher)
+    if KEEPER in faults:
+        raise ImageError(f"{KEEPER}: {faults[KEEPER]}")
+    plan = make_plan(
+        PlanInputs(
+            run_id=new_run_id(),
+            created_at=utc_now(),
+            suite=loaded.suite,
+            suite_sha256=loaded.sha256,
+            file_name=loaded.file.name,
+            policies=loaded.policies,
+            fixture_recipes=recipes,
+            images={name: _planned(name, images.get(name), faults.get(name)) for name in names},
+            provenance=provenance(engine),
+            scripts=loaded.scripts,
+            selection=selection,
+            model=request.model,
+            repeats=request.repeats,
+            hermetic=settings.hermetic,
+        )
+    )
+    facts = engine.facts
+    wanted = request.jobs or settings.jobs
+    jobs = wanted or default_jobs(facts.cpus, facts.memory_bytes, plan.policies.values())
+    jobs = min(jobs, len(plan.trials))
+    check_memory(jobs, plan.policies, facts.memory_bytes)
+    return Prepared(plan, sources, images, images[KEEPER], jobs)
+
+
+def new_run_id() -> str:
+    """Sortable by time, and unique: UTC to the second and 24 random bits."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def provenance(engine: Engine) -> Provenance:
+    """Versions of what makes a run; nothing that names the machine."""
+    facts = engine.facts
+    return Provenance(
+        boxeval=__version__,
+        python=platform.python_version(),
+        engine=facts.name,
+        engine_version=facts.version,
+        runtime=f"{facts.runtime} {facts.runtime_version}",
+        storage_driver=facts.storage_driver,
+        cgroup_version=facts.cgroup_version,
+        kernel=facts.kernel,
+        architecture=facts.architecture,
+    )
+
+
+def _sources(loaded: LoadedSuite, pairs: Iterable[tuple[Task, Target]]) -> Sources:
+    """Every task's fixture, read once. All that cannot be read are told at once."""
+    read: dict[str, Fixture | GitSource] = {}
+    problems: list[SuiteProblem] = []
+    for task in {task.id: task for task, _ in pairs}.values():
+        try:
+            if task.workspace.kind is WorkspaceKind.GIT:
+                read[task.id] = git_source(task.workspace, loaded.directory)
+            else:
+                read[task.id] = read_fixture(task.workspace, loaded.directory)
+        except FixtureError as error:
+            problems.append(SuiteProblem(loaded.file.name, f"task {task.id}", str(error)))
+    if problems:
+        raise SuiteError(problems)
+    return {(task.id, target.id): read[task.id] for task, target in pairs}
+
+
+def _images(
+    engine: Engine, names: Iterable[str], watcher: Watcher
+) -> tuple[dict[str, ImageInfo], dict[str, str]]:
+    """Have every image; return those that can be had, and for the others why not."""
+
+    def have(name: str) -> ImageInfo | str:
+        try:
+            return ensure(engine, name, note=watcher.note)
+        except ImageError as error:
+            return str(error)
+
+    wanted = sorted(names)
+    with ThreadPoolExecutor(BUILDS_AT_ONCE) as pool:
+        answers = dict(zip(wanted, pool.map(have, wanted), strict=True))
+    for answer in answers.values():
+        if isinstance(answer, str):
+            watcher.note(f"warning: {answer}")
+    return (
+        {name: answer for name, answer in answers.items() if isinstance(answer, ImageInfo)},
+        {name: answer for name, answer in answers.items() if isinstance(answer, str)},
+    )
+
+
+def _planned(name: str, image: ImageInfo | None, fault: str | None) -> PlannedImage:
+    if image is None:
+        return PlannedImage(name=name, fault=fault)
+    return PlannedImage(name=name, image_id=image.image_id, recipe=image.recipe, packages=image.packages)

@@ -1,0 +1,179 @@
+"""Worker slots: each takes trials from the plan, runs them one by one, and seals them."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from boxeval.errors import BoxevalError, EngineError, StorageError
+from boxeval.gateway.server import Gateway
+from boxeval.receipts.ledger import Ledger
+from boxeval.run.events import Watcher
+from boxeval.sandbox.images import ImageInfo
+from boxeval.sandbox.reaper import Reaper
+from boxeval.sandbox.slot import Slot, Yard
+from boxeval.spec.outcome import FailureClass, TaskState, VerdictClass
+from boxeval.spec.plan import Plan, PlannedTrial
+from boxeval.spec.trial import Observations, SetupFault, Trial
+from boxeval.trial.cancel import Cancel
+from boxeval.trial.context import Steps, TrialContext
+from boxeval.trial.fixtures import FixtureStore
+from boxeval.trial.run_trial import run_trial, seal_unstarted
+
+ENGINE_FAULTS_IN_A_ROW = 5
+"""After so many trials that the engine spoiled, one after another, the rest is not tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all workers of a run use."""
+
+    plan: Plan
+    yard: Yard
+    ledger: Ledger
+    watcher: Watcher
+    images: Mapping[str, ImageInfo]
+    fixtures: FixtureStore
+    gateway: Gateway | None
+    reaper: Reaper
+    cancel: Cancel
+    ambient: Mapping[str, str] | None
+    max_failures: int | None
+
+
+class Progress:
+    """What the workers know of each other: what is still to do, what was spent, why to stop."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._lock = threading.Lock()
+        self._shared = shared
+        self._queue: deque[PlannedTrial] = deque()
+        self._cost_usd = 0.0
+        self._failures = self._engine_faults = 0
+        self.stopped_because: str | None = None
+        self.error: BaseException | None = None
+
+    def fill(self, trials: tuple[PlannedTrial, ...]) -> None:
+        """Put trials into the queue."""
+        self._queue.extend(trials)
+
+    def next(self) -> PlannedTrial | None:
+        """The next trial, or None if there is no more to do."""
+        with self._lock:
+            if self.stopped_because or self.error or self._shared.cancel.is_set or not self._queue:
+                return None
+            return self._queue.popleft()
+
+    @property
+    def budget_is_spent(self) -> bool:
+        """True once the measured costs exceed `matrix.maxCostUsd`."""
+        limit = self._shared.plan.max_cost_usd
+        return limit is not None and self._cost_usd > limit
+
+    def take(self, trial: Trial) -> None:
+        """Count a sealed trial."""
+        task = next(t for t in self._shared.plan.tasks if (t.task, t.target) == (trial.task, trial.target))
+        with self._lock:
+            traffic = trial.observations.traffic
+            self._cost_usd += (traffic.cost_usd or 0.0) if traffic else 0.0
+            spoiled = trial.outcome.failure_class is FailureClass.COMMAND_ERROR
+            self._engine_faults = self._engine_faults + 1 if spoiled else 0
+            if self._engine_faults >= ENGINE_FAULTS_IN_A_ROW:
+                self.stopped_because = (
+                    f"the engine spoiled {self._engine_faults} trials in a row, last: {trial.outcome.detail}"
+                )
+            if trial.outcome.task is TaskState.FAILED and task.expect != "failed":
+                self._failures += 1
+                limit = self._shared.max_failures
+                if limit is not None and self._failures >= limit:
+                    self.stopped_because = f"--max-failures {limit} was reached"
+
+    def fail(self, error: BaseException) -> None:
+        """Our own fault or the disk's: nothing more is started."""
+        with self._lock:
+            self.error = self.error or error
+
+
+class Worker(threading.Thread):
+    """One slot. Opens a keeper when it has something to do, and a new one when the old one cannot be trusted."""
+
+    def __init__(self, number: int, shared: Shared, progress: Progress) -> None:
+        super().__init__(name=f"boxeval-slot{number}", daemon=True)
+        self._number, self._shared, self._progress = number, shared, progress
+        self._slot: Slot | None = None
+        self._opened = 0
+
+    def run(self) -> None:
+        """Work until there is nothing left."""
+        try:
+            while (planned := self._progress.next()) is not None:
+                trial = self._one(planned)
+                self._shared.ledger.append(trial)
+                self._shared.watcher.finished(trial)
+                self._progress.take(trial)
+        except BaseException as error:
+            self._progress.fail(error)
+        finally:
+            self._close()
+
+    def _one(self, planned: PlannedTrial) -> Trial:
+        shared = self._shared
+        steps = Steps(lambda step: shared.watcher.started(planned, step))
+        task = shared.plan.task_of(planned)
+        if self._progress.budget_is_spent:
+            limit = shared.plan.max_cost_usd
+            fault = SetupFault(
+                failure_class=FailureClass.BUDGET_EXHAUSTED, detail=f"matrix.maxCostUsd {limit} is spent"
+            )
+            return seal_unstarted(planned, task, steps, Observations(fault=fault))
+        try:
+            slot = self._slot_for(task.policy)
+        except EngineError as error:
+            fault = SetupFault(failure_class=FailureClass.COMMAND_ERROR, detail=str(error)[:300])
+            cancelled = shared.cancel.is_set
+            return seal_unstarted(planned, task, steps, Observations(fault=fault, cancelled=cancelled))
+        trial = run_trial(
+            TrialContext(
+                planned=planned,
+                task=task,
+                slot=slot,
+                images=shared.images,
+                fixtures=shared.fixtures,
+                blobs=shared.ledger.blobs,
+                gateway=shared.gateway,
+                reaper=shared.reaper,
+                cancel=shared.cancel,
+                steps=steps,
+                ambient=shared.ambient,
+            )
+        )
+        if trial.outcome.verdict_class is VerdictClass.INFRA:
+            # A slot in which the engine or a kill failed is not used again.
+            self._close()
+        return trial
+
+    def _slot_for(self, policy_name: str) -> Slot:
+        policy = self._shared.plan.policies[policy_name]
+        if self._slot is None or self._slot.policy != policy:
+            self._close()
+            self._opened += 1
+            self._slot = Slot.open(self._shared.yard, f"slot{self._number}.{self._opened}", policy)
+        return self._slot
+
+    def _close(self) -> None:
+        slot, self._slot = self._slot, None
+        if slot is None:
+            return
+        try:
+            slot.close()
+        except BoxevalError as error:
+            self._shared.reaper.note(str(error))
+
+
+def storage_error(error: BaseException) -> BoxevalError:
+    """An error that ended the workers, as the command line shows it."""
+    if isinstance(error, BoxevalError):
+        return error
+    return StorageError(str(error)) if isinstance(error, OSError) else BoxevalError(repr(error))
