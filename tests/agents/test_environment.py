@@ -201,13 +201,6 @@ def test_commands_are_a_job_each() -> None:
     assert all(job.env == BASE | MODEL_VARIABLES for job in jobs)
 
 
-def test_a_prompt_is_stdin_unless_there_is_one() -> None:
-    agent = agent_for(RunnerKind.EXTERNAL_COMMAND)
-    assert agent.jobs(planned({"command": "cat", "prompt": "hi"}), IMAGE_PATH)[0].stdin == b"hi"
-    both = planned({"command": "cat", "prompt": "hi", "stdin": ""})
-    assert agent.jobs(both, IMAGE_PATH)[0].stdin == b""
-
-
 def test_the_reference_agent_gets_a_long_prompt_by_stdin() -> None:
     prompt = "x" * 300_000
     task = planned({"kind": "scripted", "prompt": prompt, "permissions": "read-only"})

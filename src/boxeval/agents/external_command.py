@@ -16,7 +16,7 @@ from boxeval.spec.suite import Runner
 class ExternalCommand:
     """`command` is shell text; with `args` it is a program. Each of `commands` is shell text of its own.
 
-    Every command reads `stdin`, or where that is not set the `prompt`.
+    Every command gets the whole of `stdin`.
     """
 
     def jobs(
@@ -30,8 +30,7 @@ class ExternalCommand:
         """One job a command."""
         runner = task.runner
         env = candidate_environment(task, image_path, model, ambient=ambient)
-        text = runner.stdin if runner.stdin is not None else runner.prompt
-        stdin = (text or "").encode()
+        stdin = (runner.stdin or "").encode()
         cwd = working_directory(runner)
         return tuple(Job(argv, env, cwd, stdin, task.agent_timeout_ms) for argv in _commands(runner))
 
