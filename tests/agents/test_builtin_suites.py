@@ -1,8 +1,8 @@
 """A fast check of what the built-in suites say, NOT of isolation: agent and commands run here, without a box.
 
 For each task the real agent works against a real gateway in a temporary workspace. The verify commands must
-fail on the untouched fixture and end as the task expects after the session; every assertion must hold. That the
-same suites pass in boxes is for tests/engine to show.
+fail on the untouched fixture and end as the task expects after the session; every assertion must hold. That
+the same suites pass in boxes is for tests/engine to show.
 """
 
 from __future__ import annotations
