@@ -26,6 +26,8 @@ MAX_DEPTH = 64
 MAX_BYTES = 256 * 1024 * 1024
 MAX_INTEGER = 2**53 - 1
 """Past this, JSON readers disagree on what an integer is (RFC 7493)."""
+_EXPONENT_FROM = 1e21
+"""Smaller whole floats are written as digits, and so read back as integers."""
 
 
 class MalformedError(ValueError):
@@ -40,7 +42,7 @@ def canonical(record: Record) -> bytes:
 def canonical_json(tree: Json) -> bytes:
     """The RFC 8785 bytes of plain JSON data."""
     for value in _leaves(tree):
-        if isinstance(value, float) and value.is_integer() and abs(value) > MAX_INTEGER:
+        if isinstance(value, float) and value.is_integer() and MAX_INTEGER < abs(value) < _EXPONENT_FROM:
             raise MalformedError(f"the number {value!r} is too large to be sealed")
     try:
         return rfc8785.dumps(tree)

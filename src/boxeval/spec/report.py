@@ -42,7 +42,7 @@ class TrialLine(Record):
 
 
 class Counts(Record):
-    """How many trials ended how. `trials` = passed + failed + void + not_counted + missing, all that are planned.
+    """How many trials ended how. All planned `trials` = passed + failed + void + not_counted + missing.
 
     `as_expected` and `unexpected` divide the scored ones. `pass_rate` is over scored trials of tasks that do
     not declare `expect: failed`; None if there are none.
@@ -60,7 +60,7 @@ class Counts(Record):
 
 
 class Row(Record):
-    """One task for one target. `collected` is the task's `metrics.collect`, one value a trial, in plan order."""
+    """One task for one target. `collected` is its `metrics.collect`: a value a trial, in plan order."""
 
     task: str
     target: str
@@ -71,7 +71,7 @@ class Row(Record):
 
 
 class Tokens(Record):
-    """Sums over the `measured_runs` of `runs` trials whose tokens were counted. None, never 0, without any."""
+    """Sums over the trials whose tokens were counted, `measured_runs` of `runs`. None, never 0, if none."""
 
     measured_runs: Natural
     runs: Natural

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+import run_samples as samples
+from boxeval.rules.metrics import holds, measure
+from boxeval.spec.base import Scalar
+from boxeval.spec.metrics import METRICS
+from boxeval.spec.suite import Assertion
+from boxeval.spec.trial import Collected, EntryKind, Observations
+
+TASK = samples.task()
+
+
+def metric(name: str, observed: Observations, task: Any = TASK) -> Scalar:
+    return measure(task, observed, 777)[name]
+
+
+@pytest.mark.contract("S31")
+def test_the_registry_and_the_measurement_name_the_same_metrics_and_types() -> None:
+    observed = samples.seen(traffic=samples.traffic(cost_usd=0.5), measure=samples.box())
+    found = measure(TASK, observed, 1)
+    assert set(found) == {name for name, entry in METRICS.items() if entry.measured}
+    for name, value in found.items():
+        assert METRICS[name].accepts(value), name
+    assert set(measure(TASK, samples.fault("setup_failed"), 1)) == set(found)
+
+
+@pytest.mark.contract("S21", "S22", "S23")
+def test_model_metrics_come_from_the_wire() -> None:
+    observed = samples.seen(
+        traffic=samples.traffic(input_tokens=200, output_tokens=40, cost_usd=0.25, model_ms=90, tool_calls=3)
+    )
+    found = measure(TASK, observed, 777)
+    assert (found["tokens.input"], found["tokens.output"], found["tokens.total"]) == (200, 40, 240)
+    assert found["tokens.measured"] is True
+    assert (found["latency.wallMs"], found["latency.modelMs"]) == (777, 90)
+    assert (found["cost.usd"], found["tools.totalCalls"]) == (0.25, 3)
+
+
+@pytest.mark.contract("S21")
+def test_without_a_model_nothing_is_zero() -> None:
+    found = measure(TASK, samples.seen(traffic=None), 777)
+    assert found["tokens.measured"] is False
+    for name in (
+        "tokens.input",
+        "tokens.output",
+        "tokens.total",
+        "cost.usd",
+        "latency.modelMs",
+        "tools.totalCalls",
+    ):
+        assert found[name] is None
+    assert metric("cost.usd", samples.seen(traffic=samples.traffic(cost_usd=None))) is None
+
+
+CHANGES = (
+    samples.change("src/a.py", "modified", size_bytes=10, was=EntryKind.FILE),
+    samples.change("src/new", kind=EntryKind.DIRECTORY),
+    samples.change("src/new/b.py", size_bytes=5),
+    samples.change("old.py", "deleted", None, was=EntryKind.FILE),
+    samples.change("old", "deleted", None, was=EntryKind.DIRECTORY),
+    samples.change("link", kind=EntryKind.SYMLINK, link="a", size_bytes=1),
+    samples.change("tests/test_a.py", "modified", size_bytes=7, was=EntryKind.FILE),
+    samples.change("conftest.py", size_bytes=0),
+    samples.change("dir", "modified", EntryKind.DIRECTORY, was=EntryKind.FILE),
+)
+
+
+@pytest.mark.contract("S24")
+def test_patch_metrics_by_hand() -> None:
+    """Files: a.py, b.py, old.py, link, test_a.py, conftest.py, what `dir` replaced. Bytes: 10 + 5 + 7 + 0."""
+    observed = samples.seen(collected=Collected(changes=CHANGES))
+    assert metric("patch.filesChanged", observed) == 7
+    assert metric("patch.testFilesModified", observed) == 2
+    assert metric("patch.bytes", observed) == 22
+    for collected in (None, Collected(error="over the cap")):
+        assert metric("patch.filesChanged", samples.seen(collected=collected)) is None
+    assert metric("patch.filesChanged", samples.seen()) == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "is_test"),
+    [
+        ("tests/data.bin", True),
+        ("a/test/b", True),
+        ("src/__tests__/x.js", True),
+        ("spec/x.rb", True),
+        ("test_a.py", True),
+        ("a_test.go", True),
+        ("a.test.ts", True),
+        ("a.spec.ts", True),
+        ("conftest.py", True),
+        ("contest.py", False),
+        ("latest/a.py", False),
+        ("attest_a.py", False),
+        ("tests", False),
+        ("src/test.py", False),
+    ],
+)
+def test_what_counts_as_a_test_file(path: str, is_test: bool) -> None:
+    observed = samples.seen(collected=Collected(changes=(samples.change(path),)))
+    assert metric("patch.testFilesModified", observed) == int(is_test)
+
+
+@pytest.mark.contract("S14", "S25")
+@pytest.mark.parametrize(
+    ("box", "exit_code", "solved"),
+    [
+        (samples.box(), 0, True),
+        (samples.box(samples.command(3)), 3, False),
+        (samples.box(samples.command(), samples.command(5)), 5, False),
+        (samples.box(samples.killed(11)), 139, False),
+        (samples.box(samples.timed_out()), None, None),
+        (samples.box(samples.unstarted()), None, None),
+        (samples.box(error="engine gone"), None, None),
+        (samples.box().model_copy(update={"commands": ()}), None, None),
+        (None, None, None),
+    ],
+)
+def test_exit_codes(box: Any, exit_code: int | None, solved: bool | None) -> None:
+    assert metric("verifier.exitCode", samples.seen(grader=box)) == exit_code
+    assert metric("task.exitCode", samples.seen(measure=box)) == exit_code
+    assert metric("task.solved", samples.seen(measure=box)) is solved
+
+
+@pytest.mark.contract("S27")
+def test_orphans_are_counted_or_unknown() -> None:
+    assert metric("process.orphanedChildren", samples.seen(agent=samples.box(orphans=2))) == 2
+    assert metric("process.orphanedChildren", samples.seen()) == 0
+    assert metric("process.orphanedChildren", samples.seen(agent=None)) is None
+    assert metric("process.orphanedChildren", samples.seen(agent=samples.box(error="gone"))) is None
+
+
+@pytest.mark.contract("S25")
+@pytest.mark.parametrize(
+    ("observed", "passed", "failure"),
+    [
+        (samples.seen(), True, "none"),
+        (samples.seen(grader=samples.box(samples.command(1))), False, "verifier_failed"),
+        (samples.seen(agent=samples.box(samples.command(1))), False, "runner_failed"),
+        (samples.fault("setup_failed"), None, None),
+        (samples.seen(grader=samples.box(samples.timed_out())), None, None),
+    ],
+)
+def test_the_result_by_everything_but_assertions(
+    observed: Observations, passed: bool | None, failure: str | None
+) -> None:
+    task = samples.task(
+        verify={"commands": ("true",), "assertions": (samples.wants("result.pass", "eq", False),)}
+    )
+    assert metric("result.pass", observed, task) is passed
+    assert metric("result.failureClass", observed, task) == failure
+
+
+def test_a_task_without_checks_has_no_result() -> None:
+    assert metric("result.pass", samples.seen(), samples.task(verify={})) is None
+
+
+@pytest.mark.contract("S12")
+@pytest.mark.parametrize(
+    ("value", "op", "wanted", "answer"),
+    [
+        (1, "lt", 2, True),
+        (2, "lt", 2, False),
+        (2, "lte", 2, True),
+        (3, "lte", 2, False),
+        (3, "gt", 2, True),
+        (2, "gt", 2, False),
+        (2, "gte", 2, True),
+        (1, "gte", 2, False),
+        (1, "lt", 1.5, True),
+        (2, "eq", 2, True),
+        (2, "eq", 2.0, True),
+        (2, "eq", 3, False),
+        (2, "neq", 3, True),
+        (2, "neq", 2, False),
+        ("a", "eq", "a", True),
+        ("a", "neq", "b", True),
+        (True, "eq", True, True),
+        (True, "neq", False, True),
+        (True, "eq", 1, False),
+        (1, "eq", True, False),
+        (0, "neq", False, True),
+        ("1", "eq", 1, False),
+        ("1", "neq", 1, True),
+        ("", "eq", False, False),
+        ("2", "gt", 1, None),
+        (2, "gt", "1", None),
+        (True, "gt", 0, None),
+        (1, "lt", True, None),
+        ("a", "lt", "b", None),
+        (None, "eq", 0, None),
+        (None, "neq", 0, None),
+        (None, "neq", "x", None),
+        (None, "lt", 0, None),
+        (math.nan, "eq", 1, None),
+        (math.nan, "neq", 1, None),
+        (math.inf, "gt", 1, None),
+    ],
+)
+def test_assertions(value: Scalar, op: str, wanted: Any, answer: bool | None) -> None:
+    assert holds(samples.wants("m", op, wanted), value) is answer
+
+
+def test_a_wanted_value_that_is_no_number_never_disarms_an_assertion() -> None:
+    """Known failure H6: a threshold of NaN compares false with everything."""
+    for wanted in (math.nan, math.inf):
+        assertion = Assertion.model_construct(metric="m", op=samples.wants("m", "lt", 1).op, value=wanted)
+        assert holds(assertion, 1) is None

@@ -1,0 +1,177 @@
+"""Makers of plans, observations, trials and sealed runs for tests that need no engine."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from boxeval.receipts.keys import SigningKey
+from boxeval.receipts.ledger import Ledger
+from boxeval.rules.metrics import measure
+from boxeval.rules.verdict import decide
+from boxeval.spec.outcome import FailureClass
+from boxeval.spec.plan import Plan, PlannedImage, PlannedTask, PlannedTrial, Provenance, SuiteRef
+from boxeval.spec.policy import Policy
+from boxeval.spec.suite import Assertion, Op, Runner, RunnerKind, Verify, Workspace, WorkspaceKind
+from boxeval.spec.trial import (
+    BoxResult,
+    Capture,
+    Change,
+    ChangeKind,
+    Collected,
+    CommandResult,
+    EntryKind,
+    ModelTraffic,
+    Observations,
+    SetupFault,
+    Trial,
+)
+
+EMPTY = hashlib.sha256(b"").hexdigest()
+NOON = "2025-01-01T12:00:00.000Z"
+
+
+def sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def task(name: str = "fix", target: str = "base", **changes: Any) -> PlannedTask:
+    """A task with one grader command, `true`; `verify` may be given as a dict of its fields."""
+    verify = changes.pop("verify", {"commands": ("true",)})
+    fields: dict[str, Any] = {
+        "task": name,
+        "target": target,
+        "image": "boxeval/base",
+        "grader_image": "boxeval/grader",
+        "policy": "default",
+        "workspace": Workspace(kind=WorkspaceKind.INLINE, files={"a.txt": "a\n"}),
+        "fixture_recipe": sha("fixture"),
+        "runner": Runner(kind=RunnerKind.EXTERNAL_COMMAND, command="true"),
+        "verify": verify if isinstance(verify, Verify) else Verify(**verify),
+        "agent_timeout_ms": 60_000,
+        "grader_timeout_ms": 30_000,
+        "identity": sha(f"identity of {name}[{target}]"),
+    }
+    return PlannedTask(**{**fields, **changes})
+
+
+def wants(metric: str, op: str, value: bool | int | float | str) -> Assertion:
+    return Assertion(metric=metric, op=Op(op), value=value)
+
+
+def capture(data: bytes = b"", keep: str | None = None) -> Capture:
+    return Capture(size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), truncated=False, kept=keep)
+
+
+def command(exit_code: int | None = 0, **changes: Any) -> CommandResult:
+    fields: dict[str, Any] = {
+        "exit_code": exit_code,
+        "signal": None,
+        "timed_out": False,
+        "spawn_error": None,
+        "wall_ms": 5,
+        "stdout": capture(),
+        "stderr": capture(),
+    }
+    return CommandResult(**{**fields, **changes})
+
+
+def killed(signal: int) -> CommandResult:
+    return command(None, signal=signal)
+
+
+def timed_out() -> CommandResult:
+    return command(None, signal=9, timed_out=True)
+
+
+def unstarted(errno: str = "ENOENT") -> CommandResult:
+    return command(None, spawn_error=errno)
+
+
+def box(*commands: CommandResult, **changes: Any) -> BoxResult:
+    """A settled box; one command that exited 0 unless others are given."""
+    fields: dict[str, Any] = {"image_id": "sha256:1", "commands": commands or (command(),), "settled": True}
+    return BoxResult(**{**fields, **changes})
+
+
+def change(path: str, how: str = "created", kind: EntryKind | None = EntryKind.FILE, **more: Any) -> Change:
+    return Change(path=path, change=ChangeKind(how), kind=kind, **more)
+
+
+def traffic(**changes: Any) -> ModelTraffic:
+    return ModelTraffic(**{"requests": 2, "input_tokens": 200, "output_tokens": 40, **changes})
+
+
+def seen(**changes: Any) -> Observations:
+    """Observations of a trial that went well: agent and grader exited 0, nothing changed."""
+    return Observations(
+        **{"fixture": sha("fixture"), "agent": box(), "collected": Collected(), "grader": box(), **changes}
+    )
+
+
+def fault(failure: str, detail: str = "why") -> Observations:
+    return Observations(fault=SetupFault(failure_class=FailureClass(failure), detail=detail))
+
+
+def trial(planned: PlannedTask, observed: Observations, repeat: int = 1, **changes: Any) -> Trial:
+    """A trial whose metrics and outcome follow from what was observed."""
+    metrics = measure(planned, observed, 1234)
+    fields: dict[str, Any] = {
+        "trial_id": trial_id(planned, repeat),
+        "task": planned.task,
+        "target": planned.target,
+        "repeat": repeat,
+        "identity": planned.identity,
+        "started_at": NOON,
+        "wall_ms": 1234,
+        "steps_ms": {"stage": 1, "run": 1000},
+        "observations": observed,
+        "metrics": metrics,
+        "outcome": decide(planned, observed, metrics),
+    }
+    return Trial(**{**fields, **changes})
+
+
+def trial_id(planned: PlannedTask, repeat: int = 1) -> str:
+    return f"{planned.task}-{planned.target}-{repeat}"
+
+
+def plan(*tasks: PlannedTask, repeats: int = 1, run_id: str = "run-1", **changes: Any) -> Plan:
+    """A plan of every task, `repeats` times."""
+    fields: dict[str, Any] = {
+        "run_id": run_id,
+        "created_at": NOON,
+        "suite": SuiteRef(id="s", title="S", visibility="local", sha256=sha("suite"), file="s.yaml"),
+        "tasks": tasks,
+        "trials": tuple(
+            PlannedTrial(trial_id=trial_id(t, n), task=t.task, target=t.target, repeat=n)
+            for n in range(1, repeats + 1)
+            for t in tasks
+        ),
+        "policies": {"default": Policy(version=1, id="default")},
+        "images": {"boxeval/base": PlannedImage(name="boxeval/base", image_id="sha256:1")},
+        "provenance": Provenance(
+            boxeval="0.1.0",
+            python="3.11.2",
+            engine="docker",
+            engine_version="20.10",
+            runtime="runc",
+            storage_driver="overlay2",
+            cgroup_version="2",
+            kernel="6.1",
+            architecture="x86_64",
+        ),
+    }
+    return Plan(**{**fields, **changes})
+
+
+def write_run(
+    directory: Path, key: SigningKey, planned: Plan, observed: dict[str, Observations], *, close: bool = True
+) -> str | None:
+    """Seal what was observed, by trial id; trials without an entry stay missing. Returns the checkpoint."""
+    ledger = Ledger.create(directory, planned, key, now=lambda: NOON)
+    for place in planned.trials:
+        if place.trial_id in observed:
+            ledger.append(trial(planned.task_of(place), observed[place.trial_id], place.repeat))
+    return ledger.close() if close else None
