@@ -1,4 +1,4 @@
-"""Boxeval's own images: what is in them, built once however many ask, pruned without touching anything else."""
+"""Boxeval's own images: what is in them, built once however many ask, pruned without touching others."""
 
 import hashlib
 import io
