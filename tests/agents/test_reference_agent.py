@@ -269,7 +269,7 @@ def test_a_signal_ends_it_and_its_commands(
             started = time.monotonic()
             process.send_signal(number)
             _, err = process.communicate(timeout=30)
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 45
     assert process.returncode == exit_code
     assert f"signal {int(number)}" in err.decode()
     assert not Path(f"/proc/{sleeper}").exists()

