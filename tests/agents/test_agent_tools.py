@@ -101,7 +101,7 @@ def test_bash_has_a_timeout_that_ends_its_whole_group(tools: Tools) -> None:
 
 def test_bash_does_not_wait_for_what_it_left_behind(tools: Tools) -> None:
     started = time.monotonic()
-    stray = "setsid sh -c 'echo $$ > draft; mv draft pid; exec sleep 120' & until test -e pid; do sleep 0.05; done"
+    stray = "setsid sh -c 'echo $$ > d; mv d pid; exec sleep 120' & until test -e pid; do sleep 0.05; done"
     result = tools.one("bash", command=f"sleep 120 & {stray}; echo done")
     os.kill(int((tools.work / "pid").read_text()), signal.SIGKILL)
     assert time.monotonic() - started < 60
