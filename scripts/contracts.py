@@ -33,9 +33,13 @@ def table(promises: dict[str, dict[str, str]], tests: Counter[str]) -> list[str]
     """One line a promise, then the totals."""
     lines, covered, absent = [], 0, 0
     for name, promise in promises.items():
-        if count := tests[name]:
+        count = tests[name]
+        by = f"{count} test{'s' if count > 1 else ''}"
+        if count and (lacks := promise.get("lacks")):
+            state = f"in part by {by}, lacks: {lacks}"
+        elif count:
             covered += 1
-            state = f"covered by {count} test{'s' if count > 1 else ''}"
+            state = f"covered by {by}"
         elif reason := promise.get("na"):
             absent += 1
             state = f"n/a: {reason}"

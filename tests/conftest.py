@@ -24,14 +24,17 @@ def boxeval_home(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Path:
     """A private HOME and BOXEVAL_HOME for each test, subprocesses included. Returns the latter."""
+    engine = request.node.get_closest_marker("engine")
     for name in list(os.environ):
+        if name == "BOXEVAL_BASE_IMAGE" and engine:
+            continue  # the images to test were built upon it
         if name.startswith(("BOXEVAL_", "XDG_")) or name in {"NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"}:
             monkeypatch.delenv(name)
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("BOXEVAL_HOME", str(home / "boxeval"))
-    if request.node.get_closest_marker("engine"):
+    if engine:
         # Builds of one image are kept apart by locks in the cache, so all workers must share it.
         base = tmp_path_factory.getbasetemp()
         shared = base.parent if hasattr(request.config, "workerinput") else base

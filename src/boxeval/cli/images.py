@@ -9,7 +9,6 @@ import typer
 from boxeval.cli.output import say, say_json, warn
 from boxeval.cli.places import Json
 from boxeval.reports.escape import escape
-from boxeval.reports.words import size
 
 images_app = typer.Typer(no_args_is_help=True, help="Build, list and prune boxeval's own images.")
 
@@ -24,6 +23,7 @@ def build(as_json: Json = False) -> None:
     """Build every image that is missing; the base is pulled, or made from packages without a registry."""
     from dataclasses import asdict
 
+    from boxeval.reports.words import size
     from boxeval.sandbox.engine import connect
     from boxeval.sandbox.images import build_all
 
@@ -40,6 +40,7 @@ def list_all(as_json: Json = False) -> None:
     """List boxeval's images with their sizes; layers that images share are counted in each."""
     from dataclasses import asdict
 
+    from boxeval.reports.words import size
     from boxeval.sandbox.engine import connect
     from boxeval.sandbox.images import list_images
 
@@ -62,6 +63,7 @@ def prune(
     as_json: Json = False,
 ) -> None:
     """Remove boxeval's images that no container uses. Nothing of others is touched."""
+    from boxeval.reports.words import size
     from boxeval.sandbox.engine import connect
     from boxeval.sandbox.images import prune as prune_images
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from boxeval.receipts.blobs import BlobStore
 from boxeval.receipts.verify import VerifiedRun
@@ -16,6 +16,8 @@ from boxeval.spec.trial import BoxResult, Collected, ModelTraffic, Trial
 from boxeval.verdicts.aggregate import as_expected
 
 SHOWN_CHANGES = 100
+STEPS = ("stage", "run", "settle", "collect", "enforce", "grade", "seal")
+"""A sealed record has its keys in alphabetical order."""
 
 
 def render_run(run: VerifiedRun, report: Report) -> str:
@@ -66,7 +68,7 @@ def render_trial(run: VerifiedRun, trial: Trial) -> str:
             "  ",
         ),
         "",
-        *table(("step", "ms"), [(step, str(ms)) for step, ms in trial.steps_ms.items()]),
+        *table(("step", "ms"), [(step, str(trial.steps_ms[step])) for step in _in_order(trial.steps_ms)]),
     ]
     if seen.fault:
         lines += ["", f"fault before the candidate ran: {escape(seen.fault.detail)}"]
@@ -82,6 +84,10 @@ def render_trial(run: VerifiedRun, trial: Trial) -> str:
         *facts([(escape(name), _value(value)) for name, value in trial.metrics.items()], "  "),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _in_order(steps: Iterable[str]) -> list[str]:
+    return sorted(steps, key=lambda step: STEPS.index(step) if step in STEPS else len(STEPS))
 
 
 def _box(role: str, box: BoxResult, blobs: BlobStore) -> Iterator[str]:

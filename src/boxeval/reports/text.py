@@ -20,6 +20,8 @@ def render(report: Report, run: VerifiedRun) -> str:
         lines += ["", f"{section.title}", ""]
         for entry in section.entries:
             lines += _entry(entry)
+        if not lines[-1]:
+            lines.pop()
     return "\n".join([*lines, "", *facts(story.facts)]) + "\n"
 
 
@@ -45,6 +47,7 @@ def _entry(entry: Entry) -> Iterator[str]:
         yield from (f"      | {line}" for line in excerpt.lines)
     if entry.look:
         yield f"    {escape(entry.look)}"
+        yield ""
 
 
 def render_verified(run: VerifiedRun) -> str:
