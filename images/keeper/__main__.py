@@ -30,7 +30,7 @@ from trees import (
     kind_of,
     parents_first,
 )
-from wire import CHUNK, Gone, Refused, Wire
+from wire import CHUNK, Gone, OverCap, Refused, Wire
 
 AREAS, FIXTURES = ("/slot/agent", "/slot/grade"), "/fixtures"
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,127}")
@@ -68,6 +68,8 @@ class Keeper:
             request = self.wire.receive_json(b"Q")
             try:
                 answer = getattr(self, "do_" + request.pop("op"))(**request)
+            except OverCap as error:
+                answer = {"cap": str(error)}
             except (Refused, OSError) as error:
                 answer = {"error": str(error) or type(error).__name__}
             self.wire.send_json(b"A", answer or {})

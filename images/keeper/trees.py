@@ -11,7 +11,7 @@ import stat
 import time
 from base64 import b64encode
 
-from wire import CHUNK, Refused
+from wire import CHUNK, OverCap, Refused
 
 KINDS = {
     stat.S_IFREG: "file",
@@ -94,18 +94,18 @@ class Caps:
     def entry(self, path):
         self.seen_members += 1
         if self.seen_members > self.members:
-            raise Refused(f"more than {self.members} entries")
+            raise OverCap(f"more than {self.members} entries")
         if path.count(b"/") >= self.depth:
-            raise Refused(f"deeper than {self.depth} directories")
+            raise OverCap(f"deeper than {self.depth} directories")
         if len(path) > self.path_bytes or len(path.rpartition(b"/")[2]) > self.name_bytes:
-            raise Refused("a name or path is too long")
+            raise OverCap("a name or path is too long")
         if time.monotonic() > self.until:
-            raise Refused(f"not read within {self.time_ms} ms")
+            raise OverCap(f"not read within {self.time_ms} ms")
 
     def content(self, size):
         self.seen_bytes += size
         if self.seen_bytes > self.bytes:
-            raise Refused(f"more than {self.bytes} bytes")
+            raise OverCap(f"more than {self.bytes} bytes")
 
 
 class Collector:

@@ -21,6 +21,10 @@ class Refused(Exception):
     """A request cannot be met; the text goes into the answer."""
 
 
+class OverCap(Exception):
+    """What is to be read back breaks a cap of the policy; the text says which."""
+
+
 class Wire:
     """One connection; requests are handled strictly one after another."""
 

@@ -113,8 +113,8 @@ def _box(role: str, box: BoxResult, blobs: BlobStore) -> Iterator[str]:
 
 
 def _changes(collected: Collected) -> Iterator[str]:
-    if collected.error is not None:
-        yield f"changes could not be collected: {escape(collected.error)}"
+    if why := collected.limit or collected.error:
+        yield f"changes could not be collected: {escape(why)}"
         return
     yield f"changes: {len(collected.changes)}"
     for change in collected.changes[:SHOWN_CHANGES]:

@@ -145,6 +145,22 @@ def _ended_turn(task: PlannedTask, seen: Observations) -> Outcome | None:
     )
 
 
+def _too_much(_task: PlannedTask, seen: Observations) -> Outcome | None:
+    """Changes past a collect cap are the candidate's doing: if they made a trial void, a candidate could choose that."""
+    if seen.collected is None or seen.collected.limit is None:
+        return None
+    return Outcome(
+        execution=Execution.FAILED,
+        grading=Grading.NOT_REQUESTED,
+        task=TaskState.FAILED,
+        failure_class=FailureClass.RESOURCE_LIMIT,
+        verdict_class=VerdictClass.ASSERTION,
+        weight=Weight.SCORED,
+        limit="workspace changes",
+        detail=one_line(f"the agent's changes break a cap of its policy: {seen.collected.limit}"),
+    )
+
+
 def _missing_evidence(task: PlannedTask, seen: Observations) -> Outcome | None:
     execution = _execution(task, seen)
     if seen.collected is None:
@@ -271,6 +287,7 @@ _RULES: tuple[Callable[[PlannedTask, Observations], Outcome | None], ...] = (
     _fault,
     _broken_turn,
     _ended_turn,
+    _too_much,
     _missing_evidence,
     _nothing_to_check,
     _broken_grading,

@@ -23,7 +23,7 @@ def decide(task: PlannedTask, seen: Observations, metrics: Mapping[str, Scalar])
        that could not be started or whose end was not reported;
     4. the turn ended badly: deadline, limit of the policy, nonzero exit or signal. With `gradeIncomplete`,
        and something to check, grading goes on and alone decides;
-    5. the evidence could not be collected;
+    5. the changes break a cap of the policy, or could not be collected;
     6. nothing to check;
     7. an isolation breach in a box of the grading;
     8. a forbidden path: a contract violation stands whatever the graders say or fail to say;

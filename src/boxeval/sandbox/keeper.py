@@ -67,7 +67,7 @@ class KeeperClient:
     ) -> Iterator[tuple[RawChange, str | None]]:
         """Yield every change of `layer` against fixture `base`, with the digest of a regular file's content.
 
-        Raises HostileTree if a cap is broken, also one that only the sum of what was received shows.
+        Raises HostileTree if a cap is broken; what the keeper counts is counted here once more.
         """
         self._send("collect", {"layer": layer, "base": base, "caps": caps.model_dump(by_alias=False)})
         until = time.monotonic() + caps.time_ms / 1000 + 30
@@ -80,20 +80,22 @@ class KeeperClient:
             while kind == b"D":
                 received += len(payload)
                 if received > caps.bytes:
-                    raise HostileTree(f"the workspace changes hold more than {caps.bytes} bytes")
+                    raise HostileTree(f"more than {caps.bytes} bytes")
                 yield payload
                 kind, payload = self._receive(until)
 
         while kind == b"E":
             members += 1
             if members > caps.members:
-                raise HostileTree(f"the workspace changes hold more than {caps.members} entries")
+                raise HostileTree(f"more than {caps.members} entries")
             change = _change(json.loads(payload))
             digest = sink(content())
             yield change, digest if change.kind is EntryKind.FILE else None
         answer = _parse(kind, payload)
+        if "cap" in answer:
+            raise HostileTree(answer["cap"])
         if "error" in answer:
-            raise HostileTree(f"the workspace cannot be read back: {answer['error']}")
+            raise EngineError(f"keeper: collect: {answer['error']}")
 
     def _send(self, op: str, arguments: dict[str, Any]) -> None:
         self._attachment.send(b"Q", json.dumps({"op": op, **arguments}).encode())

@@ -82,10 +82,11 @@ class Change(Record):
 
 
 class Collected(Record):
-    """The candidate's changes against the fixture. With `error` set there is no evidence to grade."""
+    """The candidate's changes against the fixture. With `limit` or `error` set there is nothing to grade."""
 
     changes: tuple[Change, ...] = ()
-    error: str | None = None
+    limit: str | None = Field(None, description="Which collect cap the changes broke: the candidate's doing.")
+    error: str | None = Field(None, description="Why they could not be read back: not the candidate's doing.")
 
 
 class ModelTraffic(Record):

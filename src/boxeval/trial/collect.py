@@ -12,7 +12,7 @@ from boxeval.trial.stage import AGENT_LAYER, Staged
 
 
 def collect(context: TrialContext, staged: Staged) -> Collected:
-    """Every change against the fixture, sorted by path. A tree past a cap is an error in the result."""
+    """Every change against the fixture, sorted by path. A tree past a cap is told in the result."""
 
     def keep(pieces: Iterator[bytes]) -> str:
         return context.blobs.put_stream(pieces)[0]
@@ -23,7 +23,7 @@ def collect(context: TrialContext, staged: Staged) -> Collected:
         for raw, sha256 in context.slot.keeper.collect(AGENT_LAYER, staged.fixture.key, caps, keep):
             found.append(_change(raw, sha256))
     except HostileTree as error:
-        return Collected(error=str(error)[:300])
+        return Collected(limit=str(error)[:300])
     return Collected(changes=tuple(sorted(found, key=lambda change: change.path)))
 
 

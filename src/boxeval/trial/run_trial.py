@@ -92,7 +92,8 @@ def _staged(context: TrialContext, staged: Staged, seen: Observations) -> Observ
         return seen
     with context.steps.step("collect"):
         seen = seen.model_copy(update={"collected": collect(context, staged)})
-    if seen.collected is None or seen.collected.error or not _to_be_graded(context, turned.agent):
+    nothing = seen.collected is None or seen.collected.limit or seen.collected.error
+    if nothing or not _to_be_graded(context, turned.agent):
         return seen
     with context.steps.step("grade"):
         measured, graded = grade(context, staged)
