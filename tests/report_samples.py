@@ -6,15 +6,15 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-import run_samples as samples
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+import run_samples as samples
 from boxeval.receipts.keys import SigningKey
 from boxeval.receipts.ledger import Ledger
 from boxeval.receipts.trust import Trust
 from boxeval.receipts.verify import VerifiedRun, verify
 from boxeval.spec.plan import SuiteRef
-from boxeval.spec.trial import Capture
+from boxeval.spec.trial import Capture, Collected
 
 KEY = SigningKey(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 HOSTILE = (
@@ -78,9 +78,9 @@ def every_kind(directory: Path, **plan: Any) -> VerifiedRun:
     )
     observed = {
         "ok": samples.seen(),
-        "bad": samples.seen(grader=samples.box(red), collected=samples.Collected(changes=changes)),
+        "bad": samples.seen(grader=samples.box(red), collected=Collected(changes=changes)),
         "cheat": samples.seen(
-            collected=samples.Collected(changes=(samples.change("secret", sha256=content, size_bytes=1),))
+            collected=Collected(changes=(samples.change("secret", sha256=content, size_bytes=1),))
         ),
         "other": samples.seen(grader=samples.box(samples.command(1))),
         "weak": samples.seen(),

@@ -72,7 +72,8 @@ def test_version_by_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("argument", ["--help", "--version"])
 def test_help_and_version_import_nothing_heavy(argument: str) -> None:
     script = (
-        "import sys; before = set(sys.modules); sys.argv[1:] = [%r]; from boxeval.__main__ import main; main();"
+        "import sys; before = set(sys.modules); sys.argv[1:] = [%r];"
+        "from boxeval.__main__ import main; main();"
         "print(sorted(m for m in set(sys.modules) - before if not m.startswith('boxeval')), file=sys.stderr)"
     )
     done = subprocess.run(

@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-import report_samples
-import run_samples as samples
 from cli_process import boxeval
 
+import report_samples
+import run_samples as samples
 from boxeval.cli.app import call
 from boxeval.receipts.keys import export_public, load_signing_key, revoke
 from boxeval.receipts.ledger import Ledger

@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import run_samples as samples
 
+import run_samples as samples
 from boxeval.cli.app import call
 from boxeval.receipts.keys import load_signing_key, make_key
 from boxeval.run.events import RunEnd, RunRequest, Watcher

@@ -14,7 +14,7 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 
 def variables_read(source: str) -> Iterator[str]:
-    """Names given to `get`, `getenv` or a subscript of an environment, and every BOXEVAL_ name of the settings."""
+    """Names given to `get`, `getenv` or a subscript of an environment, and to the settings' own readers."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call):
             words = ast.unparse(node.func)

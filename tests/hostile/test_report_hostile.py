@@ -9,12 +9,13 @@ from pathlib import Path
 from xml.parsers import expat
 
 import pytest
-import report_samples
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+import report_samples
 from boxeval.reports import junit, md
+from boxeval.reports.escape import escape
 from boxeval.reports.formats import Format, render
 from boxeval.reports.live import Lines
 from boxeval.reports.show import render_run, render_trial
@@ -88,7 +89,7 @@ def test_any_text_as_junit_message(text: str) -> None:
     from xml.etree import ElementTree as Xml
 
     case = Xml.Element("testcase")
-    junit._verdict(case, "failure", text, text, "\n".join(junit.escape(line) for line in text.split("\n")))
+    junit._verdict(case, "failure", text, text, "\n".join(escape(line) for line in text.split("\n")))
     xml = Xml.tostring(case, encoding="unicode")
     assert XML_1_0.fullmatch(xml)
     expat.ParserCreate().Parse(xml.encode(), True)
@@ -128,7 +129,6 @@ def test_json_holds_no_raw_control(tmp_path: Path) -> None:
 
 def test_a_flood_without_newline_is_cut(tmp_path: Path) -> None:
     import run_samples as samples
-
     from boxeval.receipts.ledger import Ledger
     from boxeval.receipts.trust import Trust
     from boxeval.receipts.verify import verify

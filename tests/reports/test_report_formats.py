@@ -10,9 +10,9 @@ from xml.dom import minidom
 
 import jsonschema
 import pytest
-import report_samples
 from markdown_it import MarkdownIt
 
+import report_samples
 from boxeval.receipts.verify import VerifiedRun
 from boxeval.reports.formats import Format, render
 from boxeval.reports.json import report_schema
@@ -70,6 +70,8 @@ def test_text_tells_of_a_red_trial_what_is_needed(run: VerifiedRun, report: Repo
 @pytest.mark.contract("S33")
 def test_junit_counts(run: VerifiedRun, report: Report) -> None:
     document = minidom.parseString(render(Format.JUNIT, report, run).encode())
+    root = document.documentElement
+    assert root is not None
     cases = {case.getAttribute("name"): case for case in document.getElementsByTagName("testcase")}
     assert set(cases) == set(report_samples.EXPECTED_KINDS)
     tags = {
@@ -85,7 +87,7 @@ def test_junit_counts(run: VerifiedRun, report: Report) -> None:
     for name, case in cases.items():
         found = {child.nodeName for child in case.childNodes} & {"failure", "error", "skipped"}
         assert found == {tags[report_samples.EXPECTED_KINDS[name]]} - {""}, name
-    for element in (document.documentElement, *document.getElementsByTagName("testsuite")):
+    for element in (root, *document.getElementsByTagName("testsuite")):
         totals = {
             name: int(element.getAttribute(name)) for name in ("tests", "failures", "errors", "skipped")
         }
@@ -185,6 +187,7 @@ def test_a_good_run_is_good_everywhere(tmp_path: Path) -> None:
     assert "tokens     unknown in, unknown out; measured in 0 of 2 trials" in text
     assert render(Format.MD, report, run).startswith("# GOOD\n")
     root = minidom.parseString(render(Format.JUNIT, report, run).encode()).documentElement
+    assert root is not None
     assert [root.getAttribute(n) for n in ("tests", "failures", "errors", "skipped", "time")] == [
         "2",
         "0",

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-import run_samples as samples
 
+import run_samples as samples
 from boxeval.reports.live import Lines, Silence, Table, watching
 from boxeval.reports.tally import Tally
 from boxeval.reports.words import Kind
@@ -83,7 +83,7 @@ def test_a_reader_that_does_not_read_delays_nobody() -> None:
 
 def test_a_reader_that_went_away_raises_nothing() -> None:
     class Gone(io.StringIO):
-        def write(self, text: str) -> int:
+        def write(self, _text: str) -> int:
             raise BrokenPipeError
 
     with Lines(Gone()) as lines:

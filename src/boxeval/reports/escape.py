@@ -1,7 +1,7 @@
 """Makes any text safe to show: what a candidate, a grader or a file name says can draw nothing on a terminal.
 
 The escaped form is one to one, so two different names never look alike: a decoder that knows the three
-escapes below gives the text back. Bytes that were no UTF-8 arrive here as `\\x80` to `\\xff` already and stay so.
+escapes below gives the text back. Bytes that were no UTF-8 arrive as `\\x80` to `\\xff` already and stay so.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _INVISIBLE = frozenset(
 def escape(text: str) -> str:
     """One line of visible characters.
 
-    Controls, bidi marks, zero-width characters and lone surrogates become `\\xNN`, `\\uNNNN` or `\\UNNNNNNNN`.
-    A backslash is doubled only where it could be taken for the start of one of these.
+    Controls, bidi marks, zero-width characters, lone surrogates become `\\xNN`, `\\uNNNN` or `\\UNNNNNNNN`. A
+    backslash is doubled only where it could be taken for the start of one of these.
     """
     return _INTERESTING.sub(_escaped, text)
 
