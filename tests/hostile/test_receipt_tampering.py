@@ -372,6 +372,18 @@ def test_a_signed_line_that_says_something_wrong_is_refused(run: Path, body: dic
         verify(run, TRUST)
 
 
+def test_a_signed_opening_must_announce_what_the_plan_has_and_come_first(run: Path) -> None:
+    lines = lines_of(run)
+    opening = json.loads(base64.b64decode(json.loads(lines[0])["payload"]))
+    (run / "ledger.jsonl").write_bytes(rebound(opening, trials=3))
+    with pytest.raises(TamperError, match="announces 3 trials, but the plan has 2"):
+        verify(run, TRUST)
+    trial = json.loads(base64.b64decode(json.loads(lines[1])["payload"]))
+    (run / "ledger.jsonl").write_bytes(rebound({**trial, "index": 0, "previous": "0" * 64}))
+    with pytest.raises(TamperError, match="line 1: is a trial receipt"):
+        verify(run, TRUST)
+
+
 def test_side_files_are_never_read(run: Path) -> None:
     """Nothing in the directory beside plan, ledger, checkpoint and blobs can change a word of the result."""
     before = verify(run, TRUST)

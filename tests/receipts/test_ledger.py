@@ -224,6 +224,39 @@ def test_a_receipt_never_outlives_its_evidence(tmp_path: Path, monkeypatch: pyte
     assert (tmp_path / "run" / "ledger.jsonl").read_bytes() == before
 
 
+def test_a_checkpoint_that_cannot_be_written_leaves_no_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger.create(tmp_path / "run", PLAN, KEY, now=lambda: samples.NOON)
+
+    def full(*_args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", full)
+        with pytest.raises(StorageError, match=r"checkpoint.*No space left.*0 trials are safely sealed"):
+            ledger.close()
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["blobs", "ledger.jsonl", "plan.json"]
+    assert "the checkpoint file is missing" in verify(tmp_path / "run", TRUST).problems
+
+
+def test_a_trial_that_cannot_be_sealed_leaves_the_ledger_as_it_was(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "run", PLAN, KEY, now=lambda: samples.NOON)
+    with pytest.raises(StorageError, match="0 trials are safely sealed"):
+        ledger.append(samples.trial(TASK, samples.seen(traffic=samples.traffic(input_tokens=2**60)), 1))
+    ledger.append(trial(1))
+    assert ledger.sealed == 1
+
+
+def test_a_receipt_that_no_reader_would_take_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger.create(tmp_path / "run", PLAN, KEY, now=lambda: samples.NOON)
+    monkeypatch.setattr("boxeval.receipts.ledger.MAX_BYTES", 100)
+    with pytest.raises(StorageError, match="larger than 100 bytes"):
+        ledger.append(trial(1))
+
+
 def test_a_directory_that_cannot_be_made_is_a_storage_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

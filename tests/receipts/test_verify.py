@@ -328,6 +328,15 @@ def test_a_trial_of_another_place_is_refused(tmp_path: Path, changes: dict[str, 
         verify(resealed(tmp_path / "run", one), TRUST)
 
 
+def test_counts_that_no_receipt_could_hold_are_refused(tmp_path: Path) -> None:
+    """Each half can be sealed, their sum cannot."""
+    observed = samples.seen(traffic=samples.traffic(input_tokens=2**53 - 1, output_tokens=1))
+    one = samples.trial(TASK, observed, 1)
+    forged = one.model_copy(update={"metrics": {**one.metrics, "tokens.total": 1}})
+    with pytest.raises(TamperError, match=r"metrics .* do not follow"):
+        verify(resealed(tmp_path / "run", forged), TRUST)
+
+
 def test_a_trial_sealed_twice_is_refused(tmp_path: Path) -> None:
     one = samples.trial(TASK, samples.seen(), 1)
     with pytest.raises(TamperError, match=r"line 3: attempt 1 .* where 2 is due: a duplicate"):

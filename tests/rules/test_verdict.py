@@ -100,7 +100,7 @@ def row(found: Outcome) -> Any:
         (seen(agent=box(command(137))), ended("runner_failed"), "no limit was hit"),
         (seen(agent=box(command(124))), ended("runner_failed"), "the program's own"),
         (seen(agent=box(killed(9))), ended("runner_failed"), "killed by SIGKILL"),
-        (seen(agent=box(killed(64))), ended("runner_failed"), "SIG"),
+        (seen(agent=box(killed(99))), ended("runner_failed"), "killed by signal 99"),
         (
             seen(agent=box(command(), command(2), command(3))),
             ended("runner_failed"),
