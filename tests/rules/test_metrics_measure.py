@@ -77,7 +77,7 @@ def test_patch_metrics_by_hand() -> None:
     assert metric("patch.filesChanged", observed) == 7
     assert metric("patch.testFilesModified", observed) == 2
     assert metric("patch.bytes", observed) == 22
-    for collected in (None, Collected(error="over the cap")):
+    for collected in (None, Collected(error="gone"), Collected(limit="more than 9 bytes")):
         assert metric("patch.filesChanged", samples.seen(collected=collected)) is None
     assert metric("patch.filesChanged", samples.seen()) == 0
 

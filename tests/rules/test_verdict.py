@@ -111,6 +111,7 @@ def row(found: Outcome) -> Any:
             ended("runner_failed"),
             "ran out",
         ),
+        (seen(collected=Collected(limit="more than 9 bytes")), ended("resource_limit"), "more than 9 bytes"),
         (
             seen(collected=Collected(error="more than 100000 members")),
             void("evidence_missing", "completed", "unavailable"),
@@ -201,6 +202,7 @@ def test_the_engines_flag_does_not_make_an_own_exit_an_oom() -> None:
         (seen(grader=box(timed_out())), "grader"),
         (seen(grader=box(killed(9), oom_kills=1)), "memory"),
         (seen(agent=box(command(1))), None),
+        (seen(collected=Collected(limit="more than 9 bytes")), "workspace changes"),
         (seen(), None),
     ],
 )
@@ -225,6 +227,14 @@ def test_with_grade_incomplete_grading_alone_decides(agent: Any) -> None:
     assert row(found) == void("timeout", "failed", "error")
     found = outcome(GRADE_INCOMPLETE, seen(agent=agent, collected=Collected(error="x")))
     assert row(found) == void("evidence_missing", "failed", "unavailable")
+
+
+@pytest.mark.parametrize("agent", [box(), box(command(1))])
+@pytest.mark.parametrize("task", [GRADE_INCOMPLETE, NO_CHECKS])
+def test_nobody_becomes_void_by_changing_too_much(task: Any, agent: Any) -> None:
+    found = outcome(task, seen(agent=agent, collected=Collected(limit="more than 9 bytes"), grader=None))
+    assert found.weight.value == "scored"
+    assert found.task.value == "failed"
 
 
 def test_grade_incomplete_has_nothing_to_grade_without_checks() -> None:
@@ -393,6 +403,7 @@ ORDER: list[tuple[dict[str, Any], str]] = [
     ({"agent": box(timed_out(), differences=("x",))}, "isolation_failed"),
     ({"traffic": traffic(failed_before_first_turn=True)}, "provider_error"),
     ({"agent": box(timed_out())}, "timeout"),
+    ({"collected": Collected(changes=TOUCHED.changes, limit="x", error="x")}, "resource_limit"),
     ({"collected": Collected(changes=TOUCHED.changes, error="x")}, "evidence_missing"),
     ({"measure": box(survivors=1)}, "isolation_failed"),
     ({"collected": TOUCHED}, "forbidden_path"),

@@ -71,7 +71,7 @@ def make_key(settings: Settings, label: str) -> SigningKey:
 
 
 def load_signing_key(settings: Settings, path: Path | None = None) -> SigningKey:
-    """The key to sign with: `path`, else the setting's, else the oldest usable one here, which may be made."""
+    """The key to sign with: `path`, else the setting's, else the oldest usable one here, maybe a new one."""
     if file := path or settings.key_file:
         return _load(file)
     with _locked(settings):

@@ -86,7 +86,7 @@ def _of_traffic(traffic: ModelTraffic | None) -> dict[str, Scalar]:
 
 
 def _of_changes(seen: Observations) -> dict[str, Scalar]:
-    if seen.collected is None or seen.collected.error is not None:
+    if seen.collected is None or seen.collected.limit is not None or seen.collected.error is not None:
         return dict.fromkeys(("patch.filesChanged", "patch.testFilesModified", "patch.bytes"))
     files = [change for change in seen.collected.changes if _is_file(change)]
     return {
