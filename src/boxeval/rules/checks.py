@@ -146,7 +146,7 @@ def _ended_turn(task: PlannedTask, seen: Observations) -> Outcome | None:
 
 
 def _too_much(_task: PlannedTask, seen: Observations) -> Outcome | None:
-    """Changes past a collect cap are the candidate's doing: were they void, a candidate could choose to be."""
+    """Changes past a collect cap are the candidate's doing; void, a candidate could choose them."""
     if seen.collected is None or seen.collected.limit is None:
         return None
     return Outcome(
