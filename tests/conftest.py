@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 import tomllib
@@ -94,6 +95,7 @@ def _left_on_engine(homes: set[str]) -> list[str]:
     from boxeval.errors import EngineError
     from boxeval.sandbox.engine import connect
     from boxeval.sandbox.ownership import CACHE, OWNER, RUN
+    from boxeval.sandbox.slot import remove_volume
 
     try:
         engine = connect()
@@ -102,7 +104,9 @@ def _left_on_engine(homes: set[str]) -> list[str]:
     try:
         for volume in engine.api.volumes(filters={"label": CACHE})["Volumes"] or []:
             if volume["Labels"].get(OWNER) in homes:
-                engine.api.remove_volume(volume["Name"])
+                # In use means that a container is left, and that is told below.
+                with contextlib.suppress(EngineError):
+                    remove_volume(engine, volume["Name"])
         found = {
             "container": engine.api.containers(all=True, filters={"label": RUN}),
             "volume": engine.api.volumes(filters={"label": RUN})["Volumes"] or [],
