@@ -102,7 +102,7 @@ def git_faults(workspace: Workspace) -> Iterator[Fault]:
     if workspace.commit is not None and workspace.checkout is not None:
         yield ("checkout",), "cannot stand beside `commit`"
     if workspace.url is not None:
-        if workspace.commit is None and workspace.checkout is None:
+        if workspace.path is None and workspace.commit is None and workspace.checkout is None:
             yield (), "kind `git` with `url` needs `commit` or `checkout`"
         if fault := url_fault(workspace.url):
             yield ("url",), fault

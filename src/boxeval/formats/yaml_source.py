@@ -145,6 +145,8 @@ def _syntax(error: yaml.MarkedYAMLError, text: str) -> str:
         if character == "\t":
             return "a tab cannot indent YAML; use spaces"
         return f"{show(character)} cannot start a value; write the value in quotes"
+    if "maximum nesting depth" in str(error.problem):
+        return f"is nested deeper than {MAX_DEPTH} levels"
     context = f"{error.context}: " if error.context else ""
     return place.plain(f"is not YAML: {context}{error.problem}")
 
