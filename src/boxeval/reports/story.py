@@ -95,7 +95,7 @@ def tell(report: Report, run: VerifiedRun) -> Story:
     header, rows = _table(report)
     return Story(
         verdict={0: "GOOD", 1: "RED"}.get(code, "INCOMPLETE"),
-        reason=reason,
+        reason=reason.removeprefix("incomplete: "),
         summary=_summary(report),
         warnings=_warnings(report, code),
         header=header,
@@ -128,6 +128,7 @@ def _warnings(report: Report, code: int) -> tuple[str, ...]:
     if report.interrupted_by:
         found.append(f"interrupted by {report.interrupted_by}")
     found += report.problems
+    found += [f"image {name}: {image.fault}" for name, image in report.images.items() if image.fault]
     if not report.hermetic:
         found.append(
             "not hermetic: ran with the ambient environment (BOXEVAL_HERMETIC=0); never counts as a baseline"
@@ -232,7 +233,7 @@ def _facts(report: Report) -> tuple[Fact, ...]:
         ("tokens", f"{number(tokens.input)} in, {number(tokens.output)} out; {measured}"),
         (
             "cost",
-            f"{number(cost.known_usd, 'USD')}; {cost.unknown_runs} of {tokens.runs} trials cost unknown",
+            f"{number(cost.known_usd, 'USD')}; unknown for {cost.unknown_runs} of {tokens.runs} trials",
         ),
         ("engine", f"{made.engine} {made.engine_version}, {made.storage_driver}, kernel {made.kernel}"),
         ("signed by", f"{report.key_label or 'a key without a label'} ({report.keyid[:16]})"),

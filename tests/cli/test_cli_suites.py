@@ -1,0 +1,92 @@
+"""`validate` and `schema`, and that nothing runs without an engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from boxeval.cli.app import call
+
+GOOD = """\
+version: 2
+suite: {id: s, title: S, visibility: local}
+matrix: {targets: [{id: a}, {id: b}]}
+tasks:
+  - id: one
+    workspace: {kind: inline, files: {a.txt: x}}
+    runner: {kind: external-command, command: "touch CANARY"}
+    verify: {commands: ["true"]}
+    timeoutMs: 1000
+"""
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    path = tmp_path / "good.yaml"
+    path.write_text(GOOD.replace("CANARY", str(tmp_path / "canary")))
+    return path
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    path = tmp_path / "bad.yaml"
+    path.write_text(GOOD.replace("timeoutMs: 1000", "timeoutMs: 1:30\n    wierd: 1"))
+    return path
+
+
+@pytest.mark.contract("S1", "S2")
+def test_validate_a_good_suite(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["validate", str(good)]) == 0
+    assert capsys.readouterr().out == f"{good}: good: 1 tasks for 2 targets\n"
+    assert call(["validate", "--suite", str(good), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["valid"], found["suite"], found["tasks"], found["targets"]) == (True, "s", 1, 2)
+
+
+@pytest.mark.contract("S2", "S3")
+def test_validate_a_bad_suite(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["validate", str(bad)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    lines = said.err.splitlines()
+    assert [line.startswith(f"{bad}:{number}:") for line, number in zip(lines, (9, 10), strict=True)] == [
+        True,
+        True,
+    ]
+    assert "wierd" in lines[1]
+    assert call(["validate", str(bad), "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert found["valid"] is False
+    assert [problem["line"] for problem in found["problems"]] == [9, 10]
+
+
+@pytest.mark.parametrize("command", ["validate", "run"])
+def test_a_suite_that_is_not_there(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call([command, "none.yaml"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("none.yaml: ")
+
+
+@pytest.mark.parametrize("name", ["suite", "policy", "report"])
+def test_schemas_are_schemas(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(["schema", name]) == 0
+    jsonschema.Draft202012Validator.check_schema(json.loads(capsys.readouterr().out))
+
+
+def test_without_an_engine_nothing_runs_on_the_host(
+    good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+    assert call(["run", str(good), "--quiet"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("boxeval: no Docker Engine: /nonexistent/docker.sock does not exist;")
+    assert said.err.count("\n") == 1
+    assert not (tmp_path / "canary").exists()
