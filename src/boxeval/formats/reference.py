@@ -1,7 +1,8 @@
-"""Renders docs/suite-reference.md and docs/metrics.md: `python -m boxeval.formats.reference docs`."""
+"""Renders what docs has from the types: `python -m boxeval.formats.reference docs`."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -53,6 +54,15 @@ Generated from `boxeval.spec.metrics` (`python -m boxeval.formats.reference docs
 A metric that was not measured is null, and every comparison with it fails, `neq` too. The last column says
 whether this version measures it at all.
 """
+
+
+def pages() -> dict[str, str]:
+    """Every generated file of docs, by name."""
+    return {
+        "suite-reference.md": suite_reference(),
+        "metrics.md": metrics_page(),
+        "suite.schema.json": json.dumps(suite_schema(), indent=2) + "\n",
+    }
 
 
 def suite_reference() -> str:
@@ -143,5 +153,5 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1], "suite-reference.md").write_text(suite_reference(), "utf-8")
-    Path(sys.argv[1], "metrics.md").write_text(metrics_page(), "utf-8")
+    for name, text in pages().items():
+        Path(sys.argv[1], name).write_text(text, "utf-8")
