@@ -28,6 +28,7 @@ START_S = 120
 GRACE_S = 15
 """The shim keeps the deadline itself; this much later its box is killed from outside."""
 SETTLE_S = 20
+REMOVE_S = 20
 CGROUPS = (
     "/sys/fs/cgroup/*/docker/{id}",
     "/sys/fs/cgroup/docker/{id}",
@@ -213,14 +214,19 @@ def create_container(engine: Engine, config: dict[str, Any], name: str) -> str:
 
 
 def remove_container(engine: Engine, container: str) -> None:
-    """Remove a container and its anonymous volumes; one that is gone already is fine."""
+    """Remove a container and its anonymous volumes, also while it runs; return when it is gone."""
+    until = time.monotonic() + REMOVE_S
     with engine_errors(f"remove container {container[:12]}"):
-        try:
-            engine.api.remove_container(container, force=True, v=True)
-        except APIError as error:
-            # 404: it is gone; 409: somebody else is removing it.
-            if error.status_code not in (404, 409):
-                raise
+        while True:
+            try:
+                engine.api.remove_container(container, force=True, v=True)
+            except APIError as error:
+                if error.status_code == 404:
+                    return
+                # 409: it is ending just now, or somebody else is removing it; neither means that it is gone.
+                if error.status_code != 409 or time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
 
 
 def _config(spec: BoxSpec) -> dict[str, Any]:

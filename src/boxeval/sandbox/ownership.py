@@ -48,7 +48,7 @@ class Owner:
 
     def is_orphan(self, labels: dict[str, str], now: float) -> bool:
         """True for an object of this home whose controller is gone, or which is past its deadline."""
-        if CACHE in labels or RUN not in labels:
+        if RUN not in labels:
             return False
         home, _, boot = labels.get(OWNER, "").partition(".")
         if home != self.home:
