@@ -93,7 +93,7 @@ def _finish(engine: Engine, recipe: Recipe, draft: str) -> None:
         LABEL_PACKAGES: hashlib.sha256(packages).hexdigest(),
         LABEL_CACHE: "1",
     }
-    last_step = RecipeFile("Dockerfile", False, f"FROM {draft}\n".encode())
+    last_step = RecipeFile("Dockerfile", f"FROM {draft}\n".encode())
     _run_build(engine, recipe.tag, (last_step,), {}, labels, "none")
 
 

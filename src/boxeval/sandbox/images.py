@@ -59,18 +59,27 @@ def ensure(engine: Engine, name: str, *, note: Note) -> ImageInfo:
 
 def build_all(engine: Engine, *, note: Note) -> tuple[ImageInfo, ...]:
     """Have every image that boxes run from, building independent ones side by side."""
+    choices = _origins(engine, note)
+    if not all(_find(engine, name, choices) for name in FINAL):
+        ensure(engine, ROOTFS, note=note)
     with ThreadPoolExecutor(len(FINAL)) as pool:
         return tuple(pool.map(partial(ensure, engine, note=note), FINAL))
 
 
 def _ensure_own(engine: Engine, name: str, note: Note) -> ImageInfo:
     choices = _origins(engine, note)
-    for origin in choices:
-        if found := finished(engine, load_recipe(name, str(origin))):
-            return found
+    if found := _find(engine, name, choices):
+        return found
     with lock("origin"):
         origin = _choose(engine, choices, note)
     return build(engine, load_recipe(name, str(origin)), origin, note)
+
+
+def _find(engine: Engine, name: str, choices: tuple[Origin, ...]) -> ImageInfo | None:
+    for origin in choices:
+        if found := finished(engine, load_recipe(name, str(origin))):
+            return found
+    return None
 
 
 def _origins(engine: Engine, note: Note) -> tuple[Origin, ...]:

@@ -37,16 +37,10 @@ NEEDS_NETWORK = frozenset({ROOTFS, "boxeval/shim"})
 
 @dataclass(frozen=True, slots=True)
 class RecipeFile:
-    """One file of a recipe. Of its mode only the executable bit counts; the rest depends on the checkout."""
+    """One file of a recipe. Modes do not count: they depend on the checkout, and no recipe needs one."""
 
     path: str
-    executable: bool
     content: bytes
-
-    @property
-    def mode(self) -> int:
-        """Permissions inside the image."""
-        return 0o755 if self.executable else 0o644
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,7 @@ class Recipe:
             "name": self.name,
             "origin": self.origin,
             "parents": [parent.digest for parent in self.parents],
-            "files": [[f.path, f.executable, hashlib.sha256(f.content).hexdigest()] for f in self.files],
+            "files": [[file.path, hashlib.sha256(file.content).hexdigest()] for file in self.files],
         }
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -93,7 +87,6 @@ def pack(files: tuple[RecipeFile, ...]) -> bytes:
         for file in files:
             member = tarfile.TarInfo(file.path)
             member.size = len(file.content)
-            member.mode = file.mode
             archive.addfile(member, io.BytesIO(file.content))
     return buffer.getvalue()
 
@@ -116,8 +109,7 @@ def _read_files(folder: Path) -> tuple[RecipeFile, ...]:
         relative = path.relative_to(folder)
         hidden = any(part.startswith(".") or part == "__pycache__" for part in relative.parts)
         if not hidden and path.is_file():
-            executable = bool(path.stat().st_mode & 0o100)
-            found.append(RecipeFile(relative.as_posix(), executable, path.read_bytes()))
+            found.append(RecipeFile(relative.as_posix(), path.read_bytes()))
     if not any(file.path == "Dockerfile" for file in found):
         raise ImageError(f"{folder}: no Dockerfile there; reinstall boxeval")
     return tuple(sorted(found, key=lambda file: file.path))

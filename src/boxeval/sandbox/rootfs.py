@@ -76,7 +76,7 @@ def read_os_release(path: Path = Path("/etc/os-release")) -> dict[str, str]:
 def import_packages(engine: Engine, recipe: Recipe, release: str, draft: str, note: Note) -> None:
     """Make the root file system with mmdebstrap or debootstrap; import it as `draft`."""
     tool = _bootstrap_tool(note)
-    note(f"making {recipe.tag} from packages of {release} with {tool}, which takes about half a minute")
+    note(f"making {recipe.tag} from packages of {release} with {tool}, which takes half a minute or more")
     packages = recipe.file("packages").decode().split()
     command = (_mmdebstrap if tool == "mmdebstrap" else _debootstrap)(
         release, packages, recipe.file("finish").decode(), archives(release)
