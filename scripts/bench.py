@@ -1,9 +1,12 @@
-"""What a trial costs, as a ratio to bare containers of the same engine in the same run. Prints tables, writes build/bench.json.
+"""What a trial costs, as a ratio to bare containers of the same engine in the same run.
+
+Prints tables and writes build/bench.json.
 
     python scripts/bench.py [--rounds N]
 
-Bare means `docker run --rm --network none IMAGE true` by the docker command. A trial is whole: fixture in, an agent that does
-nothing, collect, one shell grader, sealed receipt. Rounds of bare runs and trials alternate, since machines drift.
+Bare means `docker run --rm --network none IMAGE true` by the docker command. A trial is whole: fixture in,
+an agent that does nothing, collect, one shell grader, sealed receipt. Rounds of bare runs and trials
+alternate, since machines drift.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+ENGINE = Path(__file__).parent / "engine"
+pytest_plugins = ["engine_fixtures"]
+
 PROMISES = {
     name
     for section in tomllib.loads(Path(__file__).with_name("contract.toml").read_text("utf-8")).values()
@@ -44,7 +47,10 @@ def boxeval_home(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A claim on a promise that does not exist is a mistake in the test."""
+    """What is in tests/engine needs an engine; a claim on a promise that does not exist is a mistake in the test."""
+    for item in items:
+        if ENGINE in item.path.parents:
+            item.add_marker(pytest.mark.engine)
     wrong = [
         f"{item.nodeid}: {name!r}"
         for item in items

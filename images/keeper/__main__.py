@@ -1,14 +1,16 @@
 """The keeper: one small trusted container for each worker slot.
 
-It holds the slot's network namespace, its capped tmpfs and the fixture cache, and does all tree work, so that no hostile tree
-ever touches the host's own file system. No code of a trial runs here; what it reads from layers it treats as hostile.
+It holds the slot's network namespace, its capped tmpfs and the fixture cache, and does all tree work, so
+that no hostile tree ever touches the host's own file system. No code of a trial runs here; what it reads
+from layers it treats as hostile.
 
-    /slot/agent, /slot/grade     two capped tmpfs, so that a candidate that fills its disk leaves the grader's alone;
-                                 in each, NAME/{upper,work} are the layers of the current trial
+    /slot/agent, /slot/grade     two capped tmpfs, so that a candidate that fills its disk leaves the
+                                 grader's alone; NAME/{upper,work} in them are layers of the current trial
     /fixtures/KEY/{tree,digest}  complete fixtures, written once
     /opt/boxeval/tools/shim      shared with the boxes through a volume
 """
 
+import contextlib
 import json
 import os
 import re
@@ -256,7 +258,5 @@ def copy_one(planter, root, path, kind, info):
 
 
 if __name__ == "__main__":
-    try:
+    with contextlib.suppress(Gone):
         Keeper().serve()
-    except Gone:
-        pass

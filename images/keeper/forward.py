@@ -1,4 +1,4 @@
-"""The one way out of a box: a loopback port of the held network namespace, passed on to the gateway's unix socket."""
+"""The one way out of a box: a loopback port of the held namespace, passed on to the gateway's unix socket."""
 
 import contextlib
 import selectors

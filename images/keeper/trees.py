@@ -1,7 +1,8 @@
 """Tree work on overlay layers, always by directory descriptors and names, so that no link is ever followed.
 
-A layer is an overlay's upper directory. In it a deleted entry is a character device 0/0, and a directory that hides the one
-below it has the attribute `trusted.overlay.opaque`, which only CAP_SYS_ADMIN may read (docs/adr/0004-keeper.md).
+A layer is an overlay's upper directory. In it a deleted entry is a character device 0/0, and a directory
+that hides the one below it has the attribute `trusted.overlay.opaque`, which only CAP_SYS_ADMIN may read
+(docs/adr/0004-keeper.md).
 """
 
 import hashlib
@@ -24,6 +25,7 @@ KINDS = {
 }
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+NAMES_BYTES = 16 * 1024 * 1024
 EPOCH = 1_577_836_800  # 2020-01-01, so that a fixture's times are the same everywhere
 
 
@@ -58,7 +60,7 @@ def look(name, descriptor):
 
 
 def empty(path):
-    """Remove everything below `path`, however deep: directories are first moved to the top, then emptied there."""
+    """Remove everything below `path`, however deep: directories are moved to the top and emptied there."""
     top = os.open(path, DIRECTORY)
     token, serial = secrets.token_hex(8).encode(), 0
     try:
@@ -89,10 +91,11 @@ class Caps:
         self.bytes, self.members, self.depth = bytes, members, depth
         self.name_bytes, self.path_bytes, self.time_ms = name_bytes, path_bytes, time_ms
         self.until = time.monotonic() + time_ms / 1000
-        self.seen_bytes = self.seen_members = 0
+        self.seen_bytes = self.seen_members = self.seen_names = 0
 
     def entry(self, path):
         self.seen_members += 1
+        self.names(path)
         if self.seen_members > self.members:
             raise OverCap(f"more than {self.members} entries")
         if path.count(b"/") >= self.depth:
@@ -101,6 +104,12 @@ class Caps:
             raise OverCap("a name or path is too long")
         if time.monotonic() > self.until:
             raise OverCap(f"not read within {self.time_ms} ms")
+
+    def names(self, name):
+        """Paths and link targets go into one receipt line, so all of them together are bounded too."""
+        self.seen_names += len(name)
+        if self.seen_names > NAMES_BYTES:
+            raise OverCap(f"more than {NAMES_BYTES} bytes of names")
 
     def content(self, size):
         self.seen_bytes += size
@@ -147,6 +156,7 @@ class Collector:
 
     def leaf(self, name, path, layer, lower, info, before):
         link = os.readlink(name, dir_fd=layer) if stat.S_ISLNK(info.st_mode) else None
+        self.caps.names(link or b"")
         if before is not None and self.same(name, layer, lower, info, before, link):
             return
         if before is not None and stat.S_ISDIR(before.st_mode):
@@ -238,7 +248,9 @@ class Planter:
     def file(self, path, mode, pieces):
         place = self.place(path)
         content = hashlib.sha256()
-        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(
+            place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
         with os.fdopen(descriptor, "wb") as sink:
             for piece in pieces:
                 content.update(piece)

@@ -42,7 +42,10 @@ class Settings:
 
 
 def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
-    """Read the settings. A role's own variable beats `BOXEVAL_HOME`, which beats the XDG directories (S46)."""
+    """Read the settings.
+
+    A role's own variable beats `BOXEVAL_HOME`, which beats the XDG directories (S46).
+    """
     home = environ.get("BOXEVAL_HOME")
 
     def directory(variable: str, role: str, default: str) -> Path:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import resource
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-
-from boxeval.sandbox.box import Box
-from boxeval.sandbox.job import Job, shell
-from boxeval.sandbox.slot import Slot
 from test_box_ends import play
 
+from boxeval.sandbox.box import Box
+from boxeval.sandbox.images import ImageInfo
+from boxeval.sandbox.job import Job, shell
+from boxeval.sandbox.slot import Slot, remove_volume
+from engine_trees import put
+
 MakeBox = Callable[..., Box]
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 EAT = "python3 -c \"x = bytearray(1 << 20) * 400; print('got it')\""
 
 
@@ -34,14 +42,14 @@ def test_a_killed_child_leaves_the_parent_s_exit_code(make_box: MakeBox) -> None
 @pytest.mark.contract("P18")
 def test_forks_without_end(make_box: MakeBox) -> None:
     bomb = "bomb() { bomb | bomb & }; bomb; sleep 1; exit 0"
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = open_files()
     _, end = play(make_box(), bomb, timeout_ms=15_000)
     assert end.pids_denied > 0
     assert (end.settled, end.survivors) == (True, 0)
     # The slot is good for the next box.
     command, _ = play(make_box(name="next"), "echo fine")
     assert command.stdout.kept == b"fine\n"
-    assert len(os.listdir("/proc/self/fd")) <= descriptors + 4
+    assert open_files() <= descriptors + 4
 
 
 @pytest.mark.parametrize("place", ["/workspace", "/home/agent", "/tmp", "/dev/shm"])
@@ -71,17 +79,22 @@ def test_open_files(make_box: MakeBox) -> None:
     assert b"Too many open files" in command.stderr.kept
 
 
-def test_a_filled_candidate_disk_leaves_the_grader_s_alone(
-    make_box: MakeBox, slot: Slot, grader_image: object
-) -> None:
-    box = make_box()
-    play(
-        box,
-        "head -c 7000000 /dev/zero > a; head -c 7000000 /dev/zero > b; head -c 7000000 /dev/zero > c || :",
-    )
-    slot.keeper.request("layer", name="grade.g", uid=10001, gid=10001)
-    answer = slot.keeper.request("drop_layer", name="grade.g")
-    assert answer == {}
+def test_a_filled_candidate_disk_leaves_the_grader_s_alone(slot: Slot, grader_image: ImageInfo) -> None:
+    engine, key = slot.yard.engine, put(slot, [])
+    agent = slot.agent_workspace("t", "agent", key)
+    grader = slot.grader_workspace("t", "grader", ["agent.agent"], key)
+    fill = "for f in a b c d e f; do head -c 7000000 /dev/zero > $f; done || :"
+    try:
+        for workspace, script, code in ((agent, fill, 0), (grader, "head -c 7000000 /dev/zero > g", 0)):
+            box = slot.box(f"t-{workspace[-5:]}", "agent", grader_image, workspace, 600)
+            try:
+                command, _ = play(box, script)
+                assert command.exit_code == code
+            finally:
+                box.remove()
+    finally:
+        for workspace in (agent, grader):
+            remove_volume(engine, workspace)
 
 
 def test_the_controller_s_memory_is_flat_under_a_flood(make_box: MakeBox) -> None:

@@ -1,4 +1,6 @@
-"""Every failure class that this version has, provoked for real in one run, with the row of the outcomes table that it needs."""
+"""Every failure class that this version has, provoked for real in one run, with the row of the outcomes table
+that it needs.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from runs import Silent, forget, run, settings_in, write_suite
 
-from boxeval.sandbox.images import ImageInfo
 from boxeval.spec.trial import Trial
 from boxeval.verdicts.aggregate import aggregate, exit_code
+from engine_runs import Silent, forget, run, settings_in, write_suite
 
 SUITE = r"""
 models:
@@ -107,9 +108,7 @@ tasks:
 
 
 @pytest.fixture(scope="module")
-def finished(
-    tmp_path_factory: pytest.TempPathFactory, cache: Path, grader_image: ImageInfo
-) -> Iterator[dict[str, Trial]]:
+def finished(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[dict[str, Trial]]:
     home = tmp_path_factory.mktemp("classes")
     settings = settings_in(home / "home", cache)
     watcher = Silent()
@@ -168,8 +167,13 @@ ROWS = {
 def test_outcome(task: str, finished: dict[str, Trial]) -> None:
     outcome = finished[task].outcome
     row = (
-        outcome.execution, outcome.grading, outcome.task, outcome.failure_class, outcome.verdict_class, outcome.weight,
-    )  # fmt: skip
+        outcome.execution,
+        outcome.grading,
+        outcome.task,
+        outcome.failure_class,
+        outcome.verdict_class,
+        outcome.weight,
+    )
     assert row == ROWS[task][:6], outcome
     assert outcome.limit == ROWS[task][6], outcome
 

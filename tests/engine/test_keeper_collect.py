@@ -1,4 +1,6 @@
-"""What a candidate changed is told by content, whatever it did to the tree, and the host's own files are never touched."""
+"""What a candidate changed is told by content, whatever it did to the tree, and the host's own files are
+never touched.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from engine_trees import directory, file, put, symlink
 
 from boxeval.errors import EngineError, HostileTree
 from boxeval.sandbox.box import Box
@@ -18,6 +19,7 @@ from boxeval.sandbox.slot import Slot, remove_volume
 from boxeval.spec.policy import CollectCaps
 from boxeval.spec.tree import FixtureEntry
 from boxeval.spec.trial import EntryKind
+from engine_trees import directory, file, put, symlink
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent"}
 TREE = [
@@ -171,7 +173,7 @@ def test_the_keeper_refuses_paths_that_leave_the_fixture(path: str, slot: Slot) 
         slot.keeper.put_fixture("wrong", slot.policy, "0" * 64, [file(path, b"a")])
 
 
-def test_a_box_cannot_write_its_fixture(changes_of: Callable[..., Any], slot: Slot) -> None:
+def test_a_box_cannot_write_its_fixture(changes_of: Callable[..., Any]) -> None:
     changes_of("printf changed > f; rm -r d")
     assert changes_of("grep -q first f; test -f d/deep") == {}
 

@@ -1,4 +1,6 @@
-"""A run as a whole: order, budget, exclusive tasks, isolation that fails, signals, a full disk, other people's objects."""
+"""A run as a whole: order, budget, exclusive tasks, isolation that fails, signals, a full disk, other
+people's objects.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import HEAD, Silent, forget, run, settings_in, write_suite
 
 from boxeval.errors import StorageError
-from boxeval.receipts import ledger as ledger_module
 from boxeval.receipts.trust import Trust
 from boxeval.receipts.verify import verify
 from boxeval.sandbox import box as box_module
@@ -26,6 +26,7 @@ from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.ownership import RUN
 from boxeval.settings import Settings
 from boxeval.verdicts.aggregate import aggregate, exit_code
+from engine_runs import HEAD, Silent, forget, run, settings_in, write_suite
 
 ONE = """
 tasks:
@@ -37,7 +38,7 @@ tasks:
 
 
 @pytest.fixture
-def settings(tmp_path: Path, cache: Path, grader_image: ImageInfo) -> Iterator[Settings]:
+def settings(tmp_path: Path, cache: Path) -> Iterator[Settings]:
     settings = settings_in(tmp_path / "bx", cache)
     yield settings
     forget(settings)
@@ -80,7 +81,7 @@ tasks:
 """,
         head.replace("timeoutMs: 30000", "timeoutMs: 30000, model: m"),
     )
-    end, verified = run(suite, settings, jobs=1)
+    _, verified = run(suite, settings, jobs=1)
     # 0.3 + 0.3 exceeds 0.5, so the third and fourth do not run.
     assert [t.outcome.failure_class for t in verified.trials] == [
         None,
@@ -233,7 +234,7 @@ def test_a_full_disk_at_the_ledger_ends_the_run_and_keeps_what_is_sealed(
             return write(descriptor, data, offset)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(ledger_module.os, "pwrite", full)
+    monkeypatch.setattr(os, "pwrite", full)
     watcher = Silent()
     with pytest.raises(StorageError, match=r"No space left on device") as caught:
         run(write_suite(tmp_path, ONE.replace("COMMAND", "true"), head), settings, watcher, jobs=1)

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from runs import forget, run, settings_in, write_suite
 
-from boxeval.sandbox.images import ImageInfo
 from boxeval.settings import Settings
 from boxeval.spec.trial import Trial
+from engine_runs import forget, run, settings_in, write_suite
 
 GIT = {
     "PATH": os.environ["PATH"],
@@ -33,7 +32,7 @@ tasks:
     verify: {commands: ["grep -qx two a.txt"]}
   - id: temp-copy
     workspace: {kind: temp-copy, path: tree, excludes: ["*.log"]}
-    runner: {kind: external-command, command: "test ! -e noise.log; ls -lnR . ; cat a.txt; ./d/run.sh; echo two > a.txt"}
+    runner: {kind: external-command, command: "test ! -e noise.log; ls -lnR .; cat a.txt; ./d/run.sh; echo two > a.txt"}
     verify: {commands: ["grep -qx two a.txt"]}
   - id: local
     workspace: {kind: local, path: tree, excludes: ["*.log"]}
@@ -51,10 +50,14 @@ tasks:
     workspace: {kind: git, path: repo, commit: COMMIT}
     runner:
       kind: external-command
-      command: "git log --all --format=%s; git tag; git stash list; git reflog; git remote; git fsck --lost-found; git branch -a"
+      commands:
+        - git log --all --format=%s; git tag; git stash list; git reflog; git remote; git fsck --lost-found; git branch
     verify: {commands: ["true"]}
   - id: set-up
-    workspace: {kind: inline, files: {a.txt: "one\n", gone: ""}, setup: ["rm gone; mkdir made; echo set > made/up", "chmod 0700 made"]}
+    workspace:
+      kind: inline
+      files: {a.txt: "one\n", gone: ""}
+      setup: ["rm gone; mkdir made; echo set > made/up", "chmod 0700 made"]
     runner: {kind: external-command, command: "test ! -e gone; cat made/up; ls -ld made"}
     verify: {commands: ["test -e made/up"], assertions: [{metric: patch.filesChanged, op: eq, value: 0}]}
 """
@@ -102,7 +105,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def settings(home: Path, cache: Path, grader_image: ImageInfo) -> Iterator[Settings]:
+def settings(home: Path, cache: Path) -> Iterator[Settings]:
     settings = settings_in(home / "home", cache)
     yield settings
     forget(settings)
@@ -145,7 +148,8 @@ def test_set_up_is_part_of_the_fixture_and_not_of_the_patch(finished: dict[str, 
     assert said.startswith("set\ndrwx------")
 
 
-def test_the_source_directories_are_untouched(finished: dict[str, tuple[Trial, str]], home: Path) -> None:
+@pytest.mark.usefixtures("finished")
+def test_the_source_directories_are_untouched(home: Path) -> None:
     assert (home / "tree" / "a.txt").read_text() == "one\n"
     assert git(home / "repo", "-c", "core.fsmonitor=false", "status", "--porcelain") == ""
 
@@ -155,7 +159,7 @@ def test_a_fixture_is_the_same_tree_by_any_kind(finished: dict[str, tuple[Trial,
     assert len(digests) == 1
 
 
-def test_a_dirty_repository_is_refused(home: Path, settings: Settings, tmp_path: Path) -> None:
+def test_a_dirty_repository_is_refused(settings: Settings, tmp_path: Path) -> None:
     repository = tmp_path / "repo"
     repository.mkdir()
     git(repository, "init", "-q")

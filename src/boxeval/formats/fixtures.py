@@ -105,10 +105,9 @@ def fixture_recipe(workspace: Workspace, source: Fixture | GitSource, image: str
     if isinstance(source, Fixture):
         made["tree"] = source.digest
     else:
-        named = (
+        made["git"] = (
             {"commit": source.commit} if source.commit else {"url": source.url, "checkout": source.checkout}
         )
-        made["git"] = {**named, "excludes": list(workspace.excludes)}
     if workspace.setup:
         made["setup"] = {"commands": list(workspace.setup), "image": image}
     return hashlib.sha256(rfc8785.dumps(made)).hexdigest()

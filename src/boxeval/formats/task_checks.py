@@ -50,7 +50,7 @@ _WORKSPACE_TAKES: Mapping[WorkspaceKind, tuple[str, ...]] = {
     WorkspaceKind.TEMP_COPY: ("path", "excludes"),
     WorkspaceKind.LOCAL: ("path", "excludes"),
     WorkspaceKind.ARCHIVE: ("path", "excludes"),
-    WorkspaceKind.GIT: ("path", "url", "commit", "checkout", "excludes"),
+    WorkspaceKind.GIT: ("path", "url", "commit", "checkout"),
 }
 _RUNNER_TAKES: Mapping[RunnerKind, tuple[str, ...]] = {
     RunnerKind.EXTERNAL_COMMAND: ("command", "commands", "args", "stdin"),

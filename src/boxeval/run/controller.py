@@ -16,7 +16,7 @@ from boxeval.run.events import RunEnd, RunRequest, Watcher
 from boxeval.run.prepare import Prepared, prepare
 from boxeval.run.signals import Signals, watched
 from boxeval.run.workers import Progress, Shared, Worker
-from boxeval.sandbox.engine import Engine, connect
+from boxeval.sandbox.engine import connect
 from boxeval.sandbox.ownership import Owner
 from boxeval.sandbox.reaper import Reaper
 from boxeval.sandbox.slot import Yard

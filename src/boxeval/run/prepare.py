@@ -42,7 +42,8 @@ class Prepared:
 def prepare(request: RunRequest, engine: Engine, settings: Settings, watcher: Watcher) -> Prepared:
     """Read everything a run needs, and plan it.
 
-    An image that cannot be had makes its trials void, since others may run; without a keeper there is no run (ImageError).
+    An image that cannot be had makes its trials void, since others may run; without a keeper there is no
+    run (ImageError).
     """
     loaded = load_suite(request.suite)
     for warning in loaded.warnings:

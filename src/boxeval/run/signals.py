@@ -28,7 +28,10 @@ class Signals:
 
 @contextmanager
 def watched() -> Iterator[Signals]:
-    """Take over the signals; what they did before is restored at the end. Outside the main thread none are seen."""
+    """Take over the signals; what they did before is restored at the end.
+
+    Outside the main thread none are seen.
+    """
     signals = Signals()
     if threading.current_thread() is not threading.main_thread():
         yield signals

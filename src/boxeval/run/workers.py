@@ -97,7 +97,10 @@ class Progress:
 
 
 class Worker(threading.Thread):
-    """One slot. Opens a keeper when it has something to do, and a new one when the old one cannot be trusted."""
+    """One slot.
+
+    Opens a keeper when it has something to do, and a new one when the old one cannot be trusted.
+    """
 
     def __init__(self, number: int, shared: Shared, progress: Progress) -> None:
         super().__init__(name=f"boxeval-slot{number}", daemon=True)

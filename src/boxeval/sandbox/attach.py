@@ -1,7 +1,8 @@
 """A container's stdin and stdout as one framed byte stream.
 
-The engine wraps what a container writes into blocks of its own (stream number, length); inside these run the frames of the
-shim and the keeper: one byte type, four bytes big-endian length, payload. All of it is read as hostile input.
+The engine wraps what a container writes into blocks of its own (stream number, length); inside these run
+the frames of the shim and the keeper: one byte type, four bytes big-endian length, payload. All of it is
+read as hostile input.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ class Attachment:
             raise BoxError(f"the box does not take its input: {error}") from error
 
     def receive(self, until: float) -> tuple[bytes, bytes] | None:
-        """Next frame, or None at the end of the stream. Raises TimeoutError after `until` (monotonic seconds)."""
+        """Next frame, or None at the end of the stream.
+
+        Raises TimeoutError after `until` (monotonic seconds).
+        """
         head = self._exactly(5, until)
         if head is None:
             return None

@@ -208,7 +208,9 @@ class Box:
 
 
 def create_container(engine: Engine, config: dict[str, Any], name: str) -> str:
-    """Create from a raw configuration, past the SDK's own additions (proxies of the user's configuration); return the id."""
+    """Create from a raw configuration, past the SDK's own additions (proxies of the user's configuration);
+    return the id.
+    """
     answer: dict[str, Any] = engine.api.create_container_from_config(config, name)  # type: ignore[no-untyped-call]
     return str(answer["Id"])
 

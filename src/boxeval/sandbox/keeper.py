@@ -1,4 +1,4 @@
-"""The client of the keeper (images/keeper): tree work and the gateway's door, by requests over its stdin and stdout."""
+"""The client of the keeper (images/keeper): tree work and the gateway's door, by requests over its stdio."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from boxeval.errors import BoxError, EngineError, HostileTree
 from boxeval.sandbox.attach import Attachment
 from boxeval.spec.policy import CollectCaps, Policy
-from boxeval.spec.trial import EntryKind
 from boxeval.spec.tree import FixtureEntry
+from boxeval.spec.trial import EntryKind
 
 PIECE = 1 << 18
 ANSWER_S = 300

@@ -1,7 +1,7 @@
-"""Names and labels of everything we create, so that nothing else is ever removed and nothing of ours is forgotten.
+"""Names and labels of everything we create: nothing else is ever removed, nothing of ours is forgotten.
 
-`boxeval.owner` is this home's id and this boot's id; `boxeval.controller` is pid and start time of the process that made the
-object, so that a recycled pid is not mistaken for a live controller.
+`boxeval.owner` is this home's id and this boot's id; `boxeval.controller` is pid and start time of the
+process that made the object, so that a recycled pid is not mistaken for a live controller.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 RUN, TRIAL, ROLE = "boxeval.run", "boxeval.trial", "boxeval.role"
-OWNER, CONTROLLER, DEADLINE, CACHE = "boxeval.owner", "boxeval.controller", "boxeval.deadline", "boxeval.cache"
+OWNER, CONTROLLER, DEADLINE, CACHE = (
+    "boxeval.owner",
+    "boxeval.controller",
+    "boxeval.deadline",
+    "boxeval.cache",
+)
 
 
 @dataclass(frozen=True, slots=True)

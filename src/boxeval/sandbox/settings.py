@@ -1,7 +1,7 @@
 """A policy as the engine is told it, and the check that the engine and the kernel applied just that.
 
-Everything that could weaken a box is written out in the request, also what is off, so that one comparison for equality with
-what `inspect` says covers it. The kernel's own view comes from the shim's hello frame.
+Everything that could weaken a box is written out in the request, also what is off, so that one comparison
+for equality with what `inspect` says covers it. The kernel's own view comes from the shim's hello frame.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _tmpfs(policy: Policy, mounts: BoxMounts) -> dict[str, str]:
         TMP: f"{common},size={limits.tmp_mib}m,mode=1777",
     }
     # A VOLUME of the image would else become an anonymous volume without any cap.
-    return private | {path: f"{common},size={limits.tmp_mib}m,mode=1777" for path in mounts.image_volumes}
+    return private | dict.fromkeys(mounts.image_volumes, f"{common},size={limits.tmp_mib}m,mode=1777")
 
 
 def _mounts(policy: Policy, mounts: BoxMounts) -> list[dict[str, Any]]:
@@ -166,7 +166,9 @@ def kernel_differences(policy: Policy, hello: dict[str, str]) -> tuple[str, ...]
 
 
 def _plain(value: Any) -> Any:
-    """Engines write "nothing" as null, [] or {}, leave out defaults inside lists, and order ulimits as they like."""
+    """Engines write "nothing" as null, [] or {}, leave out defaults inside lists, and order ulimits as they
+    like.
+    """
     if value is None or value == [] or value == {} or value == "":
         return None
     if isinstance(value, dict):

@@ -1,8 +1,9 @@
-"""A worker slot: one keeper with its network namespace and its two capped tmpfs volumes, and the boxes that run in it.
+"""A worker slot: a keeper with its network namespace and two capped tmpfs volumes, and the boxes in it.
 
-A workspace is an overlay volume: the fixture below, a layer of the slot's tmpfs above. A grader's workspace lies over the
-candidate's layer, so what was collected and hashed is what is graded. Both are mounted by the engine from paths on its own
-host, which is why this needs a local engine that runs as root (docs/adr/0004-keeper.md).
+A workspace is an overlay volume: the fixture below, a layer of the slot's tmpfs above. A grader's workspace
+lies over the candidate's layer, so what was collected and hashed is what is graded. Both are mounted by the
+engine from paths on its own host, which is why this needs a local engine that runs as root
+(docs/adr/0004-keeper.md).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from boxeval.sandbox.box import Box, BoxSpec, create_container, remove_container
 from boxeval.sandbox.engine import Engine, engine_errors
 from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.keeper import KeeperClient
-from boxeval.sandbox.ownership import CACHE, OWNER, ROLE, Owner
+from boxeval.sandbox.ownership import CACHE, OWNER, Owner
 from boxeval.sandbox.settings import MIB, BoxMounts
 from boxeval.spec.policy import Policy
 
@@ -70,7 +71,10 @@ class Slot:
 
     @classmethod
     def open(cls, yard: Yard, name: str, policy: Policy) -> Slot:
-        """Start a keeper whose tmpfs volumes have the size that `policy` says. `name` is used once in a run."""
+        """Start a keeper whose tmpfs volumes have the size that `policy` says.
+
+        `name` is used once in a run.
+        """
         slot = cls(yard, name, policy)
         try:
             slot._open()
@@ -166,7 +170,9 @@ class Slot:
         return self._overlay(trial_id, AGENT, layer, [self._fixture(fixture)])
 
     def grader_workspace(self, trial_id: str, layer: str, below: list[str], fixture: str) -> str:
-        """An overlay volume with a fresh layer over existing layers (`AREA.NAME`, topmost first) over a fixture."""
+        """An overlay volume with a fresh layer over existing layers (`AREA.NAME`, topmost first) over a
+        fixture.
+        """
         lower = [self._upper(name) for name in below]
         return self._overlay(trial_id, GRADE, layer, [*lower, self._fixture(fixture)])
 
@@ -208,9 +214,8 @@ class Slot:
 
 def remove_volume(engine: Engine, name: str) -> None:
     """Remove a volume; one that is gone already is fine."""
-    with engine_errors(f"remove volume {name}"):
-        with contextlib.suppress(NotFound):
-            engine.api.remove_volume(name)
+    with engine_errors(f"remove volume {name}"), contextlib.suppress(NotFound):
+        engine.api.remove_volume(name)
 
 
 @contextmanager

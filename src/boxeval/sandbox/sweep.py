@@ -60,7 +60,7 @@ def caches(engine: Engine, owner: Owner) -> tuple[Leftover, ...]:
 
 
 def clean(engine: Engine, owner: Owner, *, dry: bool = False, cache: bool = False) -> tuple[Leftover, ...]:
-    """Remove orphans, and with `cache` the cache volumes too; return what was (or with `dry` would be) removed."""
+    """Remove orphans, with `cache` the cache volumes too; return what was, or with `dry` would be, removed."""
     found = orphans(engine, owner) + (caches(engine, owner) if cache else ())
     if not dry:
         _remove(engine, found)

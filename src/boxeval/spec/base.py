@@ -9,8 +9,10 @@ from pydantic.alias_generators import to_camel
 
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+$", max_length=128)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Natural = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
+SAFE = 2**53 - 1
+"""The largest whole number that canonical JSON can carry."""
+Natural = Annotated[int, Field(ge=0, le=SAFE)]
+Positive = Annotated[int, Field(ge=1, le=SAFE)]
 Scalar = bool | int | float | str | None
 """A metric's value. `None` means unmeasured, which is never the same as zero."""
 

@@ -76,7 +76,10 @@ class Weight(StrEnum):
 
 
 class Outcome(Record):
-    """One row of the outcomes table. `limit` names which deadline or limit; `detail` is one line for people."""
+    """One row of the outcomes table.
+
+    `limit` names which deadline or limit; `detail` is one line for people.
+    """
 
     execution: Execution = Field(strict=False)
     grading: Grading = Field(strict=False)

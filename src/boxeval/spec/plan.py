@@ -12,12 +12,17 @@ from boxeval.spec.suite import Assertion, Runner, Script, Verify, Workspace
 
 
 class PlannedImage(Record):
-    """An image by name, and what it was when the plan was made. `image_id` None: it could not be had, `fault` says why."""
+    """An image by name, and what it was when the plan was made.
+
+    `image_id` None: it could not be had, `fault` says why.
+    """
 
     name: str
     image_id: str | None = None
     recipe: Sha256 | None = Field(None, description="Of boxeval's own images.")
-    packages: Sha256 | None = Field(None, description="Digest over the resolved package list of boxeval's own images.")
+    packages: Sha256 | None = Field(
+        None, description="Digest over the resolved package list of boxeval's own images."
+    )
     fault: str | None = None
 
 
@@ -98,7 +103,9 @@ class Plan(Record):
     images: dict[str, PlannedImage]
     thresholds: tuple[Assertion, ...] = ()
     max_cost_usd: float | None = None
-    selection: dict[str, str] = Field(default_factory=dict, description="Filters that were on, e.g. task, tag, target.")
+    selection: dict[str, str] = Field(
+        default_factory=dict, description="Filters that were on, e.g. task, tag, target."
+    )
     left_out: Natural = Field(0, description="Trials of the suite that the selection left out.")
     hermetic: bool = True
     provenance: Provenance

@@ -1,4 +1,7 @@
-"""What one ledger line says. The envelope around it is in `boxeval.receipts.envelope`; docs/receipts.md has the format."""
+"""What one ledger line says.
+
+The envelope around it is in `boxeval.receipts.envelope`; docs/receipts.md has the format.
+"""
 
 from __future__ import annotations
 

@@ -7,12 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from boxeval.spec.base import Id, Natural, Positive, Record
+from boxeval.spec.base import SAFE, Id, Natural, Positive, Record
 
 Timeout = Annotated[int, Field(ge=1, le=24 * 3600 * 1000, description="Milliseconds.")]
 Command = Annotated[str, StringConstraints(min_length=1, max_length=131_071)]
 """One argument of execve is at most 128 KiB on Linux, with its NUL."""
 RelativePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+Whole = Annotated[int, Field(ge=-SAFE, le=SAFE)]
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=256)]
 
 
@@ -192,7 +193,7 @@ class Assertion(Record):
 
     metric: str = Field(description="A name of the metrics page.")
     op: Op = Field(strict=False, description="The comparison.")
-    value: bool | int | float | str = Field(description="What the metric is compared with.")
+    value: bool | Whole | float | str = Field(description="What the metric is compared with.")
 
 
 class Verify(Record):

@@ -11,10 +11,11 @@ from boxeval.spec.trial import EntryKind
 
 @dataclass(frozen=True, slots=True)
 class FixtureEntry:
-    """A file, directory or symlink. `path` is relative, POSIX, without `.` or `..` parts; `mode` is 0o000-0o777.
+    """A file, directory or symlink. `path` is relative, POSIX, without `.` or `..`; `mode` is 0o000-0o777.
 
     A fixture's entries come sorted by path, parents first. Its digest is the SHA-256 over, for each entry,
-    `kind NUL path NUL mode NUL (sha256 of content | link target | nothing) LF`, with mode as four octal digits.
+    `kind NUL path NUL mode NUL (sha256 of content | link target | nothing) LF`, with mode as four octal
+    digits.
     """
 
     path: bytes

@@ -11,7 +11,10 @@ from boxeval.spec.outcome import FailureClass, Outcome
 
 
 class Capture(Record):
-    """A bounded copy of one output stream. `sha256` is over the whole stream, `kept` over the bytes that were kept."""
+    """A bounded copy of one output stream.
+
+    `sha256` is over the whole stream, `kept` over the bytes that were kept.
+    """
 
     size_bytes: Natural
     sha256: Sha256
@@ -20,7 +23,10 @@ class Capture(Record):
 
 
 class CommandResult(Record):
-    """One command in a box, as its shim reported it. Exactly one of exit_code and signal is set if it ended."""
+    """One command in a box, as its shim reported it.
+
+    Exactly one of exit_code and signal is set if it ended.
+    """
 
     exit_code: int | None
     signal: int | None
@@ -45,7 +51,9 @@ class BoxResult(Record):
     max_rss_kib: Natural = 0
     engine_oom_flag: bool = False
     disk_full: bool = Field(False, description="The slot's workspace had no free byte or inode at the end.")
-    differences: tuple[str, ...] = Field((), description="Effective settings that are not what the policy asked for.")
+    differences: tuple[str, ...] = Field(
+        (), description="Effective settings that are not what the policy asked for."
+    )
     error: str | None = Field(None, description="Engine fault that ended the box, in one line.")
 
 
@@ -98,7 +106,9 @@ class ModelTraffic(Record):
     cost_usd: float | None = None
     model_ms: Natural = 0
     tool_calls: Natural = 0
-    error: str | None = Field(None, description="First fault of the model's side, e.g. a script that ran out.")
+    error: str | None = Field(
+        None, description="First fault of the model's side, e.g. a script that ran out."
+    )
     failed_before_first_turn: bool = False
     log: Sha256 | None = Field(None, description="Blob with every request and response.")
 

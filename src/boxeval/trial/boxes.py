@@ -14,7 +14,7 @@ from boxeval.trial.cancel import Cancel
 
 
 def run_turn(box: Box, jobs: tuple[Job, ...], timeout_ms: int, cancel: Cancel) -> None:
-    """Start the box and run its commands, in order, until one fails; `timeout_ms` is for all of them together.
+    """Start the box and run its commands, in order, until one fails; `timeout_ms` is for all together.
 
     Faults of the engine end up in `box.end`, not in an exception. Raises Cancelled if the run is being cancelled.
     """

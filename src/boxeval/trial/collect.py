@@ -28,9 +28,8 @@ def collect(context: TrialContext, staged: Staged) -> Collected:
 
 
 def _change(raw: RawChange, sha256: str | None) -> Change:
-    if raw.kind is None:
-        kind = ChangeKind.DELETED
-    else:
+    kind = ChangeKind.DELETED
+    if raw.kind is not None:
         kind = ChangeKind.CREATED if raw.was is None else ChangeKind.MODIFIED
     return Change(
         path=readable(raw.path),

@@ -39,7 +39,10 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class TrialContext:
-    """All that one trial needs from its run. `ambient` is the controller's environment if it is let in (V3)."""
+    """All that one trial needs from its run.
+
+    `ambient` is the controller's environment if it is let in (V3).
+    """
 
     planned: PlannedTrial
     task: PlannedTask

@@ -1,4 +1,4 @@
-"""Bring a task's fixture into the keeper's cache, once per content; a set-up or a Git checkout is made in a box.
+"""Bring a task's fixture into the keeper's cache, once per content; set-up and Git run in a box.
 
 What set-up commands leave becomes a fixture of its own, so a trial over it costs no more than one over plain files.
 """
@@ -40,7 +40,10 @@ class FixtureRef:
 
 
 class FixtureStore:
-    """All fixtures of a run. `sources` is by task and target. Threads may ask for the same fixture at once."""
+    """All fixtures of a run.
+
+    `sources` is by task and target. Threads may ask for the same fixture at once.
+    """
 
     def __init__(
         self, sources: Mapping[tuple[str, str], Fixture | GitSource], run_id: str, git_image: ImageInfo | None
@@ -122,7 +125,9 @@ class Making:
     def make(
         self, key: str, base: FixtureRef, jobs: tuple[Job, ...], trial_id: str, role: str, inside: str
     ) -> FixtureRef:
-        """Run `jobs` over `base`; what they leave (below `inside` alone, if it is given) becomes fixture `key`."""
+        """Run `jobs` over `base`; what they leave (below `inside` alone, if it is given) becomes fixture
+        `key`.
+        """
         slot = self.slot
         workspace = slot.agent_workspace(trial_id, role, base.key)
         timeout_ms = jobs[0].timeout_ms

@@ -1,7 +1,7 @@
 """One trial from its plan to its record: a fold of the seven steps. A failure is a value in the record.
 
-stage, run, settle, collect, enforce, grade, seal. Forbidden paths are enforced by the rules, from what was collected;
-a receipt is made of the record by the ledger (`boxeval.run`).
+stage, run, settle, collect, enforce, grade, seal. Forbidden paths are enforced by the rules, from what was
+collected; a receipt is made of the record by the ledger (`boxeval.run`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from engine_trees import put
 
 from boxeval.sandbox.box import Box
 from boxeval.sandbox.engine import Engine, connect
@@ -15,14 +14,7 @@ from boxeval.sandbox.ownership import Owner
 from boxeval.sandbox.slot import Slot, Yard, remove_volume
 from boxeval.spec.policy import Limits, Policy
 from boxeval.spec.tree import FixtureEntry
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything in this folder needs an engine."""
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.engine)
+from engine_trees import put
 
 
 @pytest.fixture(scope="session")
@@ -44,12 +36,12 @@ def cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture(scope="session")
-def keeper_image(engine: Engine, cache: Path) -> ImageInfo:
+def keeper_image(engine: Engine, cache: Path) -> ImageInfo:  # noqa: ARG001
     return ensure(engine, "boxeval/keeper", note=lambda _: None)
 
 
 @pytest.fixture(scope="session")
-def grader_image(engine: Engine, cache: Path) -> ImageInfo:
+def grader_image(engine: Engine, cache: Path) -> ImageInfo:  # noqa: ARG001
     return ensure(engine, "boxeval/grader", note=lambda _: None)
 
 

@@ -20,7 +20,8 @@ SMALL = """\
 version: 1
 id: small
 hermetic: false
-limits: {memoryMib: 128, pids: 64, workspaceMib: 16, workspaceInodes: 2000, homeMib: 4, tmpMib: 4, shmMib: 1, fileSizeMib: 8}
+limits:
+  {memoryMib: 128, pids: 64, fileSizeMib: 8, workspaceMib: 16, workspaceInodes: 2000, homeMib: 4, tmpMib: 4, shmMib: 1}
 collect: {bytes: 4000000}
 """
 HEAD = """\
