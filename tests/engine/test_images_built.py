@@ -249,11 +249,13 @@ def test_a_build_that_fails_is_one_line_and_leaves_no_draft(
     engine: Engine, private: str, own_images: Path
 ) -> None:
     before = list_images(engine)
+    marker = secrets.token_hex(8)
     with (own_images / private.partition("/")[2] / "Dockerfile").open("a") as file:
-        file.write("USER 0\nRUN echo the last words; exit 7\n")
+        file.write(f"LABEL failed={marker}\nUSER 0\nRUN echo the last words; exit 7\n")
     with pytest.raises(ImageError) as caught:
         ensure(engine, private, note=lambda _: None)
     assert "\n" not in str(caught.value)
     assert "returned a non-zero code: 7" in str(caught.value)
     assert "the last words" in str(caught.value)
     assert [image.tag for image in list_images(engine)] == [image.tag for image in before]
+    assert engine.api.images(filters={"label": f"failed={marker}"}, all=True) == []

@@ -34,6 +34,7 @@ def test_a_socket_that_nobody_serves(tmp_path: Path) -> None:
     engine = by_name(examine(home(tmp_path, f"unix://{tmp_path}/docker.sock")))["engine"]
     assert engine.state == "fail"
     assert "no Docker Engine answers" in engine.meaning
+    assert engine.meaning.endswith("start it, or set DOCKER_HOST")
 
 
 def test_the_machine_is_looked_at_without_an_engine(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import io
+import re
 import secrets
 import tarfile
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from boxeval.sandbox.image_info import (
     LABEL_RECIPE,
     ImageInfo,
     finished,
+    inspect,
 )
 from boxeval.sandbox.recipes import NEEDS_NETWORK, ROOTFS, Recipe, RecipeFile, pack
 from boxeval.sandbox.rootfs import ImageOrigin, Origin, PackagesOrigin, import_packages
@@ -94,7 +96,13 @@ def _finish(engine: Engine, recipe: Recipe, draft: str) -> None:
         LABEL_CACHE: "1",
     }
     last_step = RecipeFile("Dockerfile", f"FROM {draft}\n".encode())
-    _run_build(engine, recipe.tag, (last_step,), {}, labels, "none")
+    image = _run_build(engine, "", (last_step,), {}, labels, "none")
+    with engine_errors(f"name {recipe.tag}"):
+        # A user with other locks may have been faster, and then our image is one too many.
+        if finished(engine, recipe):
+            engine.api.remove_image(image)
+        else:
+            engine.api.tag(image, recipe.name, recipe.tag.rpartition(":")[2])
 
 
 def _run_build(
@@ -104,13 +112,15 @@ def _run_build(
     arguments: dict[str, str],
     labels: dict[str, str],
     network: str,
-) -> None:
+) -> str:
+    """Build and return the image's id. Without a tag the image gets none."""
     said: list[str] = []
+    image, error = "", ""
     with engine_errors(f"build {tag}"):
         messages: Iterator[dict[str, Any]] = engine.api.build(
             fileobj=io.BytesIO(pack(files)),
             custom_context=True,
-            tag=tag,
+            tag=tag or None,
             buildargs=arguments,
             labels=labels,
             network_mode=network,
@@ -120,9 +130,22 @@ def _run_build(
         )
         for message in messages:
             said.append(str(message.get("stream") or "").strip())
-            if error := message.get("error"):
-                last = " | ".join([line for line in said if line][-3:])[-400:]
-                raise ImageError(f"build {tag}: {' '.join(str(error).split())[:300]}; before that: {last}")
+            image = (message.get("aux") or {}).get("ID", image)
+            error = message.get("error", error)
+    if error:
+        _drop_last_step(engine, said)
+        last = " | ".join([line for line in said if line][-3:])[-400:]
+        raise ImageError(f"build {tag}: {' '.join(error.split())[:300]}; before that: {last}")
+    return image
+
+
+def _drop_last_step(engine: Engine, said: list[str]) -> None:
+    """Remove what the steps before the one that failed made: an image without a name, which nobody would find."""
+    steps = [line.removeprefix("---> ") for line in said if re.fullmatch(r"---> [0-9a-f]{12}", line)]
+    image = inspect(engine, steps[-1]) if steps else None
+    if image and not image.get("RepoTags") and not image.get("RepoDigests"):
+        with suppress(EngineError), engine_errors("remove an unfinished image"):
+            engine.api.remove_image(image["Id"])
 
 
 def _read_file(engine: Engine, image: str, path: str) -> bytes:

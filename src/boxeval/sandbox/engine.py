@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -138,6 +139,15 @@ def _check_socket(path: Path) -> None:
         raise EngineMissing(
             f"no permission on {path}: add your user to the group that owns it (usually docker), or run as root"
         )
+    # The SDK would leave its socket open when this fails.
+    with socket.socket(socket.AF_UNIX) as trial:
+        trial.settimeout(TIMEOUT_S)
+        try:
+            trial.connect(str(path))
+        except OSError as error:
+            raise EngineMissing(
+                f"no Docker Engine answers at {path}: {error}; start it, or set DOCKER_HOST"
+            ) from error
 
 
 @contextmanager

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 from boxeval.errors import EngineError
@@ -21,66 +21,58 @@ _CHECK = 'test "$(cat /slot/up/file)" = above && test "$(cat /slot/low/file)" = 
 
 def try_overlay_volume(engine: Engine, owner: Owner, image_id: str) -> None:
     """Write through an overlay volume and find that in its upper directory alone, else raise EngineError."""
-    name = f"boxeval-doctor-{secrets.token_hex(6)}"
     with ExitStack() as undo, engine_errors("overlay volume"):
-        labels = owner.labels("doctor", "doctor", LIFETIME_S)
-        place = _volume(
-            engine, undo, f"{name}-slot", {"type": "tmpfs", "device": "tmpfs", "o": "size=1m"}, labels
-        )
-        holder = undo.enter_context(
-            _container(
-                engine, f"{name}-holder", image_id, f"{_PREPARE} && exec sleep {LIFETIME_S}", labels, "slot"
-            )
-        )
-        engine.api.start(holder)
-        _run_inside(engine, holder, "while [ ! -s /slot/low/file ]; do sleep 0.01; done")
+        name = f"boxeval-doctor-{secrets.token_hex(6)}"
+        trial = _Trial(engine, undo, name, image_id, owner.labels("doctor", "doctor", LIFETIME_S))
+        place = trial.volume("slot", {"type": "tmpfs", "device": "tmpfs", "o": "size=1m"})
+        # What a tmpfs holds is gone when nothing mounts it any more.
+        trial.start("holder", "slot", f"exec sleep {LIFETIME_S}")
+        trial.run("preparer", "slot", _PREPARE)
         options = f"lowerdir={place}/low,upperdir={place}/up,workdir={place}/work,{OVERLAY}"
-        _volume(
-            engine, undo, f"{name}-merged", {"type": "overlay", "device": "overlay", "o": options}, labels
-        )
-        writer = undo.enter_context(_container(engine, f"{name}-writer", image_id, _WRITE, labels, "merged"))
-        engine.api.start(writer)
-        if engine.api.wait(writer, timeout=LIFETIME_S)["StatusCode"] != 0:
-            raise EngineError("overlay volume: a container could not read and write through it")
-        _run_inside(engine, holder, _CHECK)
+        trial.volume("merged", {"type": "overlay", "device": "overlay", "o": options})
+        trial.run("writer", "merged", _WRITE)
+        trial.run("checker", "slot", _CHECK)
 
 
-def _volume(
-    engine: Engine, undo: ExitStack, name: str, options: dict[str, str], labels: dict[str, str]
-) -> str:
-    answer: dict[str, Any] = engine.api.create_volume(name, "local", options, labels)
-    undo.callback(remove_volume, engine, name)
-    return str(answer["Mountpoint"])
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    engine: Engine
+    undo: ExitStack
+    name: str
+    image_id: str
+    labels: dict[str, str]
 
+    def volume(self, volume: str, options: dict[str, str]) -> str:
+        """Create a volume; returns its path on the engine's host."""
+        name = f"{self.name}-{volume}"
+        answer: dict[str, Any] = self.engine.api.create_volume(name, "local", options, self.labels)
+        self.undo.callback(remove_volume, self.engine, name)
+        return str(answer["Mountpoint"])
 
-@contextmanager
-def _container(
-    engine: Engine, name: str, image_id: str, script: str, labels: dict[str, str], volume: str
-) -> Iterator[str]:
-    config = {
-        "Image": image_id,
-        "Entrypoint": ["sh", "-c", script],
-        "User": "0:0",
-        "Labels": labels,
-        "HostConfig": {
-            "NetworkMode": "none",
-            "ReadonlyRootfs": True,
-            "CapDrop": ["ALL"],
-            "LogConfig": {"Type": "none", "Config": {}},
-            "Mounts": [
-                {"Type": "volume", "Source": f"{name.rpartition('-')[0]}-{volume}", "Target": f"/{volume}"}
-            ],
-        },
-    }
-    container = create_container(engine, config, name)
-    try:
-        yield container
-    finally:
-        remove_container(engine, container)
+    def start(self, role: str, volume: str, script: str) -> str:
+        """Start a script in a container that sees the volume; returns the container's id."""
+        mount = {"Type": "volume", "Source": f"{self.name}-{volume}", "Target": f"/{volume}"}
+        config = {
+            "Image": self.image_id,
+            "Entrypoint": ["sh", "-c", script],
+            "User": "0:0",
+            "Labels": self.labels,
+            "HostConfig": {
+                "NetworkMode": "none",
+                "ReadonlyRootfs": True,
+                "CapDrop": ["ALL"],
+                "LogConfig": {"Type": "none", "Config": {}},
+                "Mounts": [mount],
+            },
+        }
+        container = create_container(self.engine, config, f"{self.name}-{role}")
+        self.undo.callback(remove_container, self.engine, container)
+        self.engine.api.start(container)
+        return container
 
-
-def _run_inside(engine: Engine, container: str, script: str) -> None:
-    command = engine.api.exec_create(container, ["timeout", "20", "sh", "-c", script])["Id"]
-    engine.api.exec_start(command)
-    if (code := engine.api.exec_inspect(command)["ExitCode"]) != 0:
-        raise EngineError(f"overlay volume: the holder of the layers answered {code} to: {script}")
+    def run(self, role: str, volume: str, script: str) -> None:
+        """The same, and wait for its end, which must be a success."""
+        container = self.start(role, volume, script)
+        code = self.engine.api.wait(container, timeout=LIFETIME_S)["StatusCode"]
+        if code != 0:
+            raise EngineError(f"overlay volume: the {role} ended with status {code}: {script}")
