@@ -13,7 +13,7 @@ from boxeval.errors import EngineError, ImageError
 from boxeval.sandbox import pull as pull_module
 from boxeval.sandbox.engine import Engine, engine_errors
 from boxeval.sandbox.image_info import inspect
-from boxeval.sandbox.images import ensure
+from boxeval.sandbox.images import ensure, list_images
 from boxeval.sandbox.pull import RegistryError
 
 WORDS = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -125,6 +125,21 @@ def test_a_silent_registry_is_waited_for_with_a_bound(
 def test_a_name_of_ours_is_never_asked_of_a_registry(engine: Engine, name: str) -> None:
     """Whoever owns that name in a public registry must not get to run code here."""
     assert failure(engine, name).args[0].endswith("it has boxeval/keeper, boxeval/base, boxeval/grader")
+
+
+def test_a_base_that_would_be_built_upon_itself(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOXEVAL_BASE_IMAGE", "boxeval/rootfs")
+    with pytest.raises(ImageError, match="^BOXEVAL_BASE_IMAGE: boxeval/rootfs would be built upon itself"):
+        ensure(engine, "boxeval/grader", note=lambda _: None)
+
+
+def test_a_base_that_cannot_be_had_has_no_substitute(
+    engine: Engine, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOXEVAL_BASE_IMAGE", name)
+    with pytest.raises(ImageError, match="no such image here"):
+        ensure(engine, "boxeval/grader", note=lambda _: None)
+    assert not any(image.current for image in list_images(engine))
 
 
 @pytest.mark.slow

@@ -87,6 +87,10 @@ def _origins(engine: Engine, note: Note) -> tuple[Origin, ...]:
     own = os.environ.get("BOXEVAL_BASE_IMAGE")
     if not own:
         return (ImageOrigin(DEBIAN_IMAGE, DEBIAN_IMAGE), packages_origin())
+    if own in PARENTS:
+        raise ImageError(
+            f"BOXEVAL_BASE_IMAGE: {own} would be built upon itself; name an image that is not boxeval's"
+        )
     # A tag may move, so the recipe holds the image's id; a digest may not.
     return (ImageOrigin(own, own if "@sha256:" in own else ensure(engine, own, note=note).image_id),)
 
