@@ -129,7 +129,7 @@ def test_a_name_of_ours_is_never_asked_of_a_registry(engine: Engine, name: str) 
 
 def test_a_base_that_would_be_built_upon_itself(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BOXEVAL_BASE_IMAGE", "boxeval/rootfs")
-    with pytest.raises(ImageError, match="^BOXEVAL_BASE_IMAGE: boxeval/rootfs would be built upon itself"):
+    with pytest.raises(ImageError, match=r"^BOXEVAL_BASE_IMAGE: boxeval/rootfs would be built upon itself"):
         ensure(engine, "boxeval/grader", note=lambda _: None)
 
 
