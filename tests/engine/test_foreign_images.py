@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from engine_runs import run, settings_in, write_suite
 
 from boxeval.sandbox.engine import Engine
 from boxeval.sandbox.images import ImageInfo
+from engine_runs import run, settings_in, write_suite
 
 DOCKERFILE = """\
 FROM {base}
