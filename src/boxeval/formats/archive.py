@@ -117,7 +117,8 @@ def _xz(packed: BinaryIO) -> Iterator[bytes]:
 class _Checked(tarsafe.TarSafe):  # type: ignore[misc]
     """tarsafe over symlinks as they resolve: from the folder that they are in, not from the root."""
 
-    extraction_filter = staticmethod(tarfile.data_filter)
+    # Python before 3.11.4 has no filters; nothing is extracted here in any case.
+    extraction_filter = staticmethod(getattr(tarfile, "data_filter", lambda member, _path: member))
 
     def __iter__(self) -> Iterator[tarfile.TarInfo]:
         for number, member in enumerate(super().__iter__()):
