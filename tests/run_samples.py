@@ -24,6 +24,7 @@ from boxeval.spec.trial import (
     EntryKind,
     ModelTraffic,
     Observations,
+    Patch,
     SetupFault,
     Trial,
 )
@@ -97,6 +98,12 @@ def box(*commands: CommandResult, **changes: Any) -> BoxResult:
 
 def change(path: str, how: str = "created", kind: EntryKind | None = EntryKind.FILE, **more: Any) -> Change:
     return Change(path=path, change=ChangeKind(how), kind=kind, **more)
+
+
+def patch(data: bytes = b"", **more: Any) -> Patch:
+    return Patch(
+        **{"sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data), "complete": True, **more}
+    )
 
 
 def traffic(**changes: Any) -> ModelTraffic:

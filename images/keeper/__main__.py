@@ -16,7 +16,7 @@ import os
 import re
 import secrets
 import stat
-from base64 import b64decode
+from base64 import b64decode, b64encode
 
 from forward import Forwarder
 from trees import (
@@ -35,6 +35,7 @@ from trees import (
 from wire import CHUNK, Gone, OverCap, Refused, Wire
 
 AREAS, FIXTURES = ("/slot/agent", "/slot/grade"), "/fixtures"
+NAMED = 20
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,127}")
 
 
@@ -149,15 +150,17 @@ class Keeper:
         with open(f"{FIXTURES}/{safe(key)}/digest") as source:
             return {"digest": source.read()}
 
-    def do_collect(self, layer, base, caps):
+    def do_collect(self, layer, base, caps, old_bytes, all_old_bytes):
         """Stream every change of `layer` against fixture `base`."""
+        collector = Collector(self.wire, Caps(**caps), old_bytes, all_old_bytes)
         upper = os.open(f"{layer_of(layer)}/upper", DIRECTORY)
         lower = os.open(f"{FIXTURES}/{safe(base)}/tree", DIRECTORY)
         try:
-            Collector(self.wire, Caps(**caps)).directory(upper, lower, b"", hidden=False)
+            collector.directory(upper, lower, b"", hidden=False)
         finally:
             os.close(upper)
             os.close(lower)
+        return {"repositories": [b64encode(path).decode() for path in collector.repositories[:NAMED]]}
 
     def do_open_gateway(self, port):
         self.forwarder.open(port)

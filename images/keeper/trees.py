@@ -118,13 +118,20 @@ class Caps:
 
 
 class Collector:
-    """Tells, entry by entry, how the tree below `layer` differs from the tree below `lower`, by content."""
+    """Tells, entry by entry, how the tree below `layer` differs from the tree below `lower`, by content.
 
-    def __init__(self, wire, caps):
+    Earlier contents follow as far as they fit into `old_bytes` each and `all_old_bytes` together.
+    """
+
+    def __init__(self, wire, caps, old_bytes=0, all_old_bytes=0):
         self.wire, self.caps = wire, caps
+        self.old_bytes, self.all_old_bytes = old_bytes, all_old_bytes
+        self.told = 0
+        self.repositories = []  # changed directories other than the top that have a `.git`
 
     def directory(self, layer, lower, prefix, hidden):
         """`hidden`: nothing of `lower` shows through, so what the layer lacks is deleted."""
+        told = self.told
         present = names(layer)
         if hidden and lower is not None:
             for name in set(names(lower)).difference(present):
@@ -140,11 +147,14 @@ class Collector:
                 self.subdirectory(name, path, layer, lower, info, before, hidden)
             else:
                 self.leaf(name, path, layer, lower, info, before)
+        if prefix and self.told > told and (look(b".git", layer) or look(b".git", lower)):
+            self.repositories.append(prefix.rstrip(b"/"))
 
     def subdirectory(self, name, path, layer, lower, info, before, hidden):
         merged = before is not None and stat.S_ISDIR(before.st_mode)
         if not merged or stat.S_IMODE(info.st_mode) != stat.S_IMODE(before.st_mode):
-            self.tell(path, info, before)
+            self.tell(path, info, before, lower)
+            self.earlier(path, before, lower)
         inner = os.open(name, DIRECTORY, dir_fd=layer)
         below = os.open(name, DIRECTORY, dir_fd=lower) if merged else None
         try:
@@ -161,10 +171,12 @@ class Collector:
             return
         if before is not None and stat.S_ISDIR(before.st_mode):
             self.deleted(name, lower, path, itself=False)
-        self.tell(path, info, before, link)
+        self.tell(path, info, before, lower, link)
         if stat.S_ISREG(info.st_mode):
-            for piece in self.pieces(name, layer):
+            for piece in pieces_of(name, layer):
+                self.caps.content(len(piece))
                 self.wire.send(b"D", piece)
+        self.earlier(path, before, lower)
 
     def same(self, name, layer, lower, info, before, link):
         if kind_of(info) != kind_of(before) or stat.S_IMODE(info.st_mode) != stat.S_IMODE(before.st_mode):
@@ -175,20 +187,21 @@ class Collector:
             return False
         return digest_of(name, layer) == digest_of(name, lower)
 
-    def pieces(self, name, layer):
-        descriptor = os.open(name, FILE, dir_fd=layer)
-        try:
-            while piece := os.read(descriptor, CHUNK):
-                self.caps.content(len(piece))
-                yield piece
-        finally:
-            os.close(descriptor)
+    def earlier(self, path, before, lower):
+        """The content that a changed regular file had."""
+        if before is None or not stat.S_ISREG(before.st_mode):
+            return
+        if before.st_size <= min(self.old_bytes, self.all_old_bytes):
+            self.all_old_bytes -= before.st_size
+            for piece in pieces_of(path.rpartition(b"/")[2], lower):
+                self.wire.send(b"B", piece)
 
     def deleted(self, name, lower, path, itself=True):
         info = look(name, lower)
         if itself:
             self.caps.entry(path)
-            self.tell(path, None, info)
+            self.tell(path, None, info, lower)
+            self.earlier(path, info, lower)
         if stat.S_ISDIR(info.st_mode):
             inner = os.open(name, DIRECTORY, dir_fd=lower)
             try:
@@ -197,23 +210,42 @@ class Collector:
             finally:
                 os.close(inner)
 
-    def tell(self, path, info, before, link=None):
-        entry = {"path": b64encode(path).decode(), "was": None if before is None else kind_of(before)}
+    def tell(self, path, info, before, lower, link=None):
+        self.told += 1
+        entry = {"path": b64encode(path).decode()}
         if info is not None:
             entry |= {"kind": kind_of(info), "mode": stat.S_IMODE(info.st_mode), "size": info.st_size}
         if link is not None:
-            entry["link"] = b64encode(os.fsencode(link)).decode()
+            entry["link"] = b64encode(link).decode()
+        if before is not None:
+            entry |= self.was(path.rpartition(b"/")[2], lower, before)
         self.wire.send_json(b"E", entry)
+
+    def was(self, name, lower, before):
+        """What the entry was in the fixture."""
+        told = {"was": kind_of(before), "wasMode": stat.S_IMODE(before.st_mode), "wasSize": before.st_size}
+        if stat.S_ISLNK(before.st_mode):
+            link = os.readlink(name, dir_fd=lower)
+            self.caps.names(link)
+            told["wasLink"] = b64encode(link).decode()
+        if stat.S_ISREG(before.st_mode):
+            told["wasSha256"] = digest_of(name, lower)
+        return told
+
+
+def pieces_of(name, directory):
+    descriptor = os.open(name, FILE, dir_fd=directory)
+    try:
+        while piece := os.read(descriptor, CHUNK):
+            yield piece
+    finally:
+        os.close(descriptor)
 
 
 def digest_of(name, directory):
     digest = hashlib.sha256()
-    descriptor = os.open(name, FILE, dir_fd=directory)
-    try:
-        while piece := os.read(descriptor, CHUNK):
-            digest.update(piece)
-    finally:
-        os.close(descriptor)
+    for piece in pieces_of(name, directory):
+        digest.update(piece)
     return digest.hexdigest()
 
 

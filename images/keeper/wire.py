@@ -2,6 +2,7 @@
 
 in   Q  a request, JSON with `op`            out  A  the answer, JSON; with `error` if it failed
 both E  a tree entry, JSON; paths in base64  D    a piece of the content of the entry before
+out  B  a piece of what a changed file held in the fixture, after its D
      Z  end of a stream of entries
 """
 

@@ -12,9 +12,10 @@ import pytest
 
 from boxeval.errors import EngineError, HostileTree
 from boxeval.sandbox.box import Box
+from boxeval.sandbox.changes import NO_OLD_CONTENT, OldContent, Told
 from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.job import Job, shell
-from boxeval.sandbox.keeper import RawChange
+from boxeval.sandbox.keeper_frames import Side
 from boxeval.sandbox.slot import Slot, remove_volume
 from boxeval.spec.policy import CollectCaps
 from boxeval.spec.tree import FixtureEntry
@@ -49,8 +50,11 @@ def changes_of(slot: Slot, grader_image: ImageInfo) -> Iterator[Callable[..., di
     made: list[tuple[Box, str]] = []
 
     def run(
-        script: str, tree: list[FixtureEntry] = TREE, caps: CollectCaps | None = None
-    ) -> dict[bytes, tuple[RawChange, str | None]]:
+        script: str,
+        tree: list[FixtureEntry] = TREE,
+        caps: CollectCaps | None = None,
+        old: OldContent = NO_OLD_CONTENT,
+    ) -> dict[bytes, Told]:
         slot.reset()
         key = put(slot, tree)
         workspace = slot.agent_workspace("t", "agent", key)
@@ -62,8 +66,10 @@ def changes_of(slot: Slot, grader_image: ImageInfo) -> Iterator[Callable[..., di
         assert box.settle().settled
         box.remove()
         remove_volume(slot.yard.engine, workspace)
-        found = slot.keeper.collect("agent.agent", key, caps or slot.policy.collect, drink)
-        return {change.path: (change, digest) for change, digest in found}
+        stream = slot.keeper.collect("agent.agent", key, caps or slot.policy.collect, drink, old)
+        found = {told.change.path: told for told in stream}
+        run.repositories = stream.repositories  # type: ignore[attr-defined]
+        return found
 
     yield run
     for box, workspace in made:
@@ -71,10 +77,13 @@ def changes_of(slot: Slot, grader_image: ImageInfo) -> Iterator[Callable[..., di
         remove_volume(slot.yard.engine, workspace)
 
 
-def kinds(changes: dict[bytes, tuple[RawChange, str | None]]) -> dict[bytes, tuple[str | None, str | None]]:
+def kinds(changes: dict[bytes, Told]) -> dict[bytes, tuple[str | None, str | None]]:
     return {
-        path: (change.was and change.was.value, change.kind and change.kind.value)
-        for path, (change, _) in changes.items()
+        path: (
+            told.change.old.kind.value if told.change.old else None,
+            told.change.new.kind.value if told.change.new else None,
+        )
+        for path, told in changes.items()
     }
 
 
@@ -118,13 +127,50 @@ def test_changes_by_content(script: str, wanted: dict[bytes, Any], changes_of: C
 def test_contents_modes_and_links_are_exact(changes_of: Callable[..., Any]) -> None:
     script = "printf 'new\\r\\n\\0' > new; chmod 0750 new; ln -s 'a b' l; truncate -s 5000000 sparse"
     found = changes_of(script)
-    new, digest = found[b"new"]
-    assert (new.mode, new.size_bytes, digest) == (0o750, 6, sha(b"new\r\n\0"))
-    assert found[b"l"][0].link == b"a b"
-    assert found[b"sparse"] == (
-        RawChange(b"sparse", EntryKind.FILE, None, 0o644, 5_000_000, None),
-        sha(bytes(5_000_000)),
-    )
+    assert found[b"new"].change.new == Side(EntryKind.FILE, 0o750, 6)
+    assert found[b"new"].sha256 == sha(b"new\r\n\0")
+    assert found[b"l"].change.new.link == b"a b"
+    assert found[b"sparse"].change.new == Side(EntryKind.FILE, 0o644, 5_000_000)
+    assert found[b"sparse"].sha256 == sha(bytes(5_000_000))
+
+
+def test_what_was_there_before_is_exact(changes_of: Callable[..., Any]) -> None:
+    script = "rm -r d; printf 1234567 > run; ln -sf d link; rm f; mkdir f"
+    found = changes_of(script, old=OldContent(file_bytes=10, all_bytes=16))
+    was = {path: (told.change.old, told.old) for path, told in found.items()}
+    assert was == {
+        b"d": (Side(EntryKind.DIRECTORY, 0o755, found[b"d"].change.old.size_bytes), None),
+        b"d/deep": (Side(EntryKind.FILE, 0o644, 5, sha256=sha(b"deep\n")), b"deep\n"),
+        b"d/other": (Side(EntryKind.FILE, 0o644, 6, sha256=sha(b"other\n")), b"other\n"),
+        b"f": (Side(EntryKind.FILE, 0o644, 6, sha256=sha(b"first\n")), None),  # 5 + 6 + 6 are more than 16
+        b"link": (Side(EntryKind.SYMLINK, 0o777, 1, b"f"), None),
+        b"run": (Side(EntryKind.FILE, 0o755, 10, sha256=sha(b"#!/bin/sh\n")), None),
+    }
+
+
+@pytest.mark.parametrize(
+    ("script", "nested"),
+    [
+        ("mkdir -p sub/.git; touch sub/x", (b"sub",)),
+        ("touch have/deep/x", (b"have",)),
+        ("rm -r have/.git", (b"have",)),
+        ("mkdir .git; touch f2", ()),
+        ("touch d/x", ()),
+    ],
+)
+@pytest.mark.contract("S33")
+def test_nested_repositories_that_changed_are_told(
+    script: str, nested: tuple[bytes, ...], changes_of: Callable[..., Any]
+) -> None:
+    tree = [
+        *TREE,
+        directory("have"),
+        directory("have/.git"),
+        file("have/.git/HEAD", b""),
+        directory("have/deep"),
+    ]
+    changes_of(script, sorted(tree, key=lambda entry: entry.path))
+    assert changes_of.repositories == nested  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from boxeval.rules.metrics import holds, measure
 from boxeval.spec.base import Scalar
 from boxeval.spec.metrics import METRICS
 from boxeval.spec.suite import Assertion
-from boxeval.spec.trial import Collected, EntryKind, Observations
+from boxeval.spec.trial import Collected, EntryKind, Observations, Patch
 
 TASK = samples.task()
 
@@ -21,7 +21,9 @@ def metric(name: str, observed: Observations, task: Any = TASK) -> Scalar:
 
 @pytest.mark.contract("S31")
 def test_the_registry_and_the_measurement_name_the_same_metrics_and_types() -> None:
-    observed = samples.seen(traffic=samples.traffic(cost_usd=0.5), measure=samples.box())
+    collected = Collected(patch=samples.patch())
+    traffic = samples.traffic(cost_usd=0.5)
+    observed = samples.seen(traffic=traffic, measure=samples.box(), collected=collected)
     found = measure(TASK, observed, 1)
     assert set(found) == {name for name, entry in METRICS.items() if entry.measured}
     for name, value in found.items():
@@ -67,16 +69,20 @@ CHANGES = (
     samples.change("tests/test_a.py", "modified", size_bytes=7, was=EntryKind.FILE),
     samples.change("conftest.py", size_bytes=0),
     samples.change("dir", "modified", EntryKind.DIRECTORY, was=EntryKind.FILE),
+    samples.change(".git/index", "modified", size_bytes=9, was=EntryKind.FILE),
+    samples.change("vendor/.git/HEAD", size_bytes=9),
 )
 
 
 @pytest.mark.contract("S24")
 def test_patch_metrics_by_hand() -> None:
-    """Files: a.py, b.py, old.py, link, test_a.py, conftest.py, what `dir` replaced. Bytes: 10 + 5 + 7 + 0."""
-    observed = samples.seen(collected=Collected(changes=CHANGES))
+    """Files: a.py, b.py, old.py, link, test_a.py, conftest.py, what `dir` replaced; not what is in a `.git`."""
+    observed = samples.seen(collected=Collected(changes=CHANGES, patch=samples.patch(b"x" * 22)))
     assert metric("patch.filesChanged", observed) == 7
     assert metric("patch.testFilesModified", observed) == 2
     assert metric("patch.bytes", observed) == 22
+    unavailable = Patch(sha256=None, complete=False, reasons=("too large",))
+    assert metric("patch.bytes", samples.seen(collected=Collected(patch=unavailable))) is None
     for collected in (None, Collected(error="gone"), Collected(limit="more than 9 bytes")):
         assert metric("patch.filesChanged", samples.seen(collected=collected)) is None
     assert metric("patch.filesChanged", samples.seen()) == 0

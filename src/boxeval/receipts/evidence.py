@@ -18,5 +18,7 @@ def referenced_blobs(seen: Observations) -> Iterator[tuple[str, str]]:
     for change in seen.collected.changes if seen.collected else ():
         if change.kind is EntryKind.FILE and change.sha256:
             yield f"file {change.path}", change.sha256
+    if seen.collected and seen.collected.patch and seen.collected.patch.sha256:
+        yield "patch", seen.collected.patch.sha256
     if seen.traffic and seen.traffic.log:
         yield "model traffic", seen.traffic.log

@@ -17,6 +17,7 @@ class Format(StrEnum):
     JSON = "json"
     MD = "md"
     JUNIT = "junit"
+    SWE_JSONL = "swe-jsonl"
 
 
 FORMATS = "|".join(Format)
@@ -32,6 +33,10 @@ def render(form: Format, report: Report, run: VerifiedRun) -> str:
         from boxeval.reports import junit
 
         return junit.render(report, run)
+    if form is Format.SWE_JSONL:
+        from boxeval.reports import swe_jsonl
+
+        return swe_jsonl.render(report, run)
     if form is Format.MD:
         from boxeval.reports import md
 

@@ -12,7 +12,7 @@ from boxeval.reports.story import Fact
 from boxeval.reports.text import facts, render, table
 from boxeval.reports.words import UNKNOWN, cause, duration, kind_of, kind_of_line, number, size
 from boxeval.spec.report import Report
-from boxeval.spec.trial import BoxResult, Collected, ModelTraffic, Trial
+from boxeval.spec.trial import BoxResult, Collected, ModelTraffic, Patch, Trial
 from boxeval.verdicts.aggregate import as_expected
 
 SHOWN_CHANGES = 100
@@ -75,7 +75,7 @@ def render_trial(run: VerifiedRun, trial: Trial) -> str:
     for role, box in boxes_of(trial):
         lines += ["", *_box(role, box, run.blobs)]
     if seen.collected:
-        lines += ["", *_changes(seen.collected)]
+        lines += ["", *_changes(seen.collected), *_patch(seen.collected.patch)]
     if seen.traffic:
         lines += ["", *_traffic(seen.traffic)]
     lines += [
@@ -124,6 +124,14 @@ def _changes(collected: Collected) -> Iterator[str]:
         yield f"  {escape(change_words(change) + link)}{mode}{bytes_}"
     if len(collected.changes) > SHOWN_CHANGES:
         yield f"  and {len(collected.changes) - SHOWN_CHANGES} more: `boxeval show RUN TRIAL --json` has all"
+
+
+def _patch(patch: Patch | None) -> Iterator[str]:
+    if patch is None:
+        return
+    name = f"{size(patch.size_bytes)}, blob {patch.sha256}" if patch.sha256 else "not available"
+    yield f"patch: {name}" + ("" if patch.complete or not patch.sha256 else ", incomplete")
+    yield from (f"  ! {escape(reason)}" for reason in patch.reasons)
 
 
 def _traffic(traffic: ModelTraffic) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from boxeval.rules.checks import judge_checks
 from boxeval.rules.endings import exit_code
+from boxeval.rules.paths import is_git_internal
 from boxeval.spec.base import Scalar
 from boxeval.spec.outcome import TaskState, Weight
 from boxeval.spec.plan import PlannedTask
@@ -88,11 +89,12 @@ def _of_traffic(traffic: ModelTraffic | None) -> dict[str, Scalar]:
 def _of_changes(seen: Observations) -> dict[str, Scalar]:
     if seen.collected is None or seen.collected.limit is not None or seen.collected.error is not None:
         return dict.fromkeys(("patch.filesChanged", "patch.testFilesModified", "patch.bytes"))
-    files = [change for change in seen.collected.changes if _is_file(change)]
+    files = [change for change in seen.collected.changes if _is_work(change)]
+    patch = seen.collected.patch
     return {
         "patch.filesChanged": len(files),
         "patch.testFilesModified": sum(_is_test(change.path) for change in files),
-        "patch.bytes": sum(change.size_bytes or 0 for change in files if change.kind is EntryKind.FILE),
+        "patch.bytes": patch.size_bytes if patch and patch.sha256 else None,
     }
 
 
@@ -104,8 +106,11 @@ def _of_result(task: PlannedTask, seen: Observations) -> dict[str, Scalar]:
     return {"result.pass": outcome.task is TaskState.PASSED, "result.failureClass": failure}
 
 
-def _is_file(change: Change) -> bool:
-    return bool({change.kind, change.was} - {None, EntryKind.DIRECTORY})
+def _is_work(change: Change) -> bool:
+    """Anything of the work tree but directories; what is in a `.git` is history and no work."""
+    return bool({change.kind, change.was} - {None, EntryKind.DIRECTORY}) and not is_git_internal(
+        change.path.encode()
+    )
 
 
 def _is_test(path: str) -> bool:

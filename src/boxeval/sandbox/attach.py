@@ -28,6 +28,7 @@ class Attachment:
         self._socket = connection
         self._keep = keep  # the SDK's response owns the connection
         self._held = bytearray()
+        self._stream = STDOUT
         self._block_left = 0
         self.stderr = b""
 
@@ -65,27 +66,26 @@ class Attachment:
 
     def _exactly(self, size: int, until: float) -> bytes | None:
         while len(self._held) < size:
-            if not self._read_block(until):
+            if not self._read_piece(until):
                 return None
         data = bytes(self._held[:size])
         del self._held[:size]
         return data
 
-    def _read_block(self, until: float) -> bool:
-        head = self._raw(8, until)
-        if len(head) < 8:
-            return False
-        stream, size = head[0], int.from_bytes(head[4:], "big")
-        while size > 0:
-            data = self._raw(min(size, 65536), until)
-            if not data:
+    def _read_piece(self, until: float) -> bool:
+        """Take the next bytes of a block, however long its head says that it is; False at the end."""
+        if self._block_left == 0:
+            head = self._raw(8, until)
+            if len(head) < 8:
                 return False
-            if stream == STDOUT:
-                self._held += data
-            else:
-                self.stderr = (self.stderr + data)[-MAX_STDERR:]
-            size -= len(data)
-        return True
+            self._stream, self._block_left = head[0], int.from_bytes(head[4:], "big")
+        data = self._raw(min(self._block_left, 65536), until)
+        self._block_left -= len(data)
+        if self._stream == STDOUT:
+            self._held += data
+        else:
+            self.stderr = (self.stderr + data)[-MAX_STDERR:]
+        return bool(data) or self._block_left == 0
 
     def _raw(self, size: int, until: float) -> bytes:
         """Exactly `size` bytes, fewer only at the end of the stream."""

@@ -5,38 +5,22 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
-from boxeval.errors import BoxError, EngineError, HostileTree
+from pydantic import BaseModel
+
+from boxeval.errors import BoxError, EngineError
 from boxeval.sandbox.attach import Attachment
+from boxeval.sandbox.changes import NO_OLD_CONTENT, ChangeStream, ContentSink, OldContent
+from boxeval.sandbox.keeper_frames import FixtureAnswer, PresentAnswer, answer_of, parsed
 from boxeval.spec.policy import CollectCaps, Policy
 from boxeval.spec.tree import FixtureEntry
-from boxeval.spec.trial import EntryKind
 
+M = TypeVar("M", bound=BaseModel)
 PIECE = 1 << 18
 ANSWER_S = 300
 GATEWAY_PORT = 8377
-
-
-@dataclass(frozen=True, slots=True)
-class RawChange:
-    """One difference as the keeper tells it. `kind` None: deleted; `was` None: created."""
-
-    path: bytes
-    kind: EntryKind | None
-    was: EntryKind | None
-    mode: int | None
-    size_bytes: int | None
-    link: bytes | None
-
-
-class ContentSink(Protocol):
-    """Takes the content of changed files, piece by piece."""
-
-    def __call__(self, pieces: Iterator[bytes]) -> str:
-        """Read all pieces to the end; return the SHA-256 of the whole."""
 
 
 class KeeperClient:
@@ -63,39 +47,39 @@ class KeeperClient:
         self._answer("fill_layer", time.monotonic() + ANSWER_S)
 
     def collect(
-        self, layer: str, base: str, caps: CollectCaps, sink: ContentSink
-    ) -> Iterator[tuple[RawChange, str | None]]:
-        """Yield every change of `layer` against fixture `base`, with the digest of a regular file's content.
-
-        Raises HostileTree if a cap is broken; what the keeper counts is counted here once more.
-        """
-        self._send("collect", {"layer": layer, "base": base, "caps": caps.model_dump(by_alias=False)})
+        self, layer: str, base: str, caps: CollectCaps, sink: ContentSink, old: OldContent = NO_OLD_CONTENT
+    ) -> ChangeStream:
+        """Every change of `layer` against fixture `base`, to be read at once and to the end."""
+        self._send(
+            "collect",
+            {
+                "layer": layer,
+                "base": base,
+                "caps": caps.model_dump(by_alias=False),
+                "old_bytes": old.file_bytes,
+                "all_old_bytes": old.all_bytes,
+            },
+        )
         until = time.monotonic() + caps.time_ms / 1000 + 30
-        received = members = 0
-        kind, payload = self._receive(until)
+        return ChangeStream(lambda: self._receive(until), caps, old, sink)
 
-        def content() -> Iterator[bytes]:
-            nonlocal kind, payload, received
-            kind, payload = self._receive(until)
-            while kind == b"D":
-                received += len(payload)
-                if received > caps.bytes:
-                    raise HostileTree(f"more than {caps.bytes} bytes")
-                yield payload
-                kind, payload = self._receive(until)
+    def has_fixture(self, key: str) -> bool:
+        """Whether a complete fixture has this key."""
+        return self._asked(PresentAnswer, "has_fixture", key=key).present
 
-        while kind == b"E":
-            members += 1
-            if members > caps.members:
-                raise HostileTree(f"more than {caps.members} entries")
-            change = _change(json.loads(payload))
-            digest = sink(content())
-            yield change, digest if change.kind is EntryKind.FILE else None
-        answer = _parse(kind, payload)
-        if "cap" in answer:
-            raise HostileTree(answer["cap"])
-        if "error" in answer:
-            raise EngineError(f"keeper: collect: {answer['error']}")
+    def fixture_digest(self, key: str) -> str:
+        """The digest of a fixture that is there."""
+        return self._asked(FixtureAnswer, "fixture_digest", key=key).digest
+
+    def adopt(self, key: str, policy: Policy, layer: str, base: str, inside: str) -> str:
+        """Make fixture `key` of a layer over fixture `base`, or of what is below `inside` in it; its digest."""
+        owner = {"uid": policy.uid, "gid": policy.gid}
+        return self._asked(
+            FixtureAnswer, "adopt", key=key, layer=layer, base=base, inside=inside, **owner
+        ).digest
+
+    def _asked(self, model: type[M], op: str, **arguments: Any) -> M:
+        return parsed(model, json.dumps(self.request(op, **arguments)).encode())
 
     def _send(self, op: str, arguments: dict[str, Any]) -> None:
         self._attachment.send(b"Q", json.dumps({"op": op, **arguments}).encode())
@@ -122,7 +106,7 @@ class KeeperClient:
         self._attachment.send(b"Z")
 
     def _answer(self, op: str, until: float) -> dict[str, Any]:
-        answer = _parse(*self._receive(until))
+        answer = answer_of(*self._receive(until))
         if "error" in answer:
             raise EngineError(f"keeper: {op}: {answer['error']}")
         return answer
@@ -136,25 +120,6 @@ class KeeperClient:
             said = self._attachment.stderr.decode("utf-8", "backslashreplace").strip()
             raise BoxError("the keeper is gone" + (f": {said[-300:]}" if said else ""))
         return frame
-
-
-def _parse(kind: bytes, payload: bytes) -> dict[str, Any]:
-    if kind != b"A":
-        raise BoxError("the keeper sent an unexpected frame")
-    answer: dict[str, Any] = json.loads(payload)
-    return answer
-
-
-def _change(entry: dict[str, Any]) -> RawChange:
-    link = entry.get("link")
-    return RawChange(
-        path=base64.b64decode(entry["path"]),
-        kind=EntryKind(entry["kind"]) if "kind" in entry else None,
-        was=EntryKind(entry["was"]) if entry["was"] else None,
-        mode=entry.get("mode"),
-        size_bytes=entry.get("size"),
-        link=None if link is None else base64.b64decode(link),
-    )
 
 
 def _b64(data: bytes) -> str:

@@ -87,12 +87,31 @@ class Change(Record):
     sha256: Sha256 | None = Field(None, description="Content of a regular file; a blob of the run.")
     link: str | None = None
     was: EntryKind | None = Field(None, strict=False, description="In the fixture; None if created.")
+    was_mode: int | None = None
+    was_size_bytes: Natural | None = None
+    was_sha256: Sha256 | None = Field(
+        None, description="Content of the fixture's regular file; no blob of the run."
+    )
+    was_link: str | None = None
+
+
+class Patch(Record):
+    """The changes of the work tree as one text that `git apply` takes over the fixture, made without Git.
+
+    An empty patch is a blob of no bytes; `sha256` None means that there is no patch, and `reasons` says why.
+    """
+
+    sha256: Sha256 | None = Field(description="Blob of the patch.")
+    size_bytes: Natural = 0
+    complete: bool = Field(description="Whether every changed file and link of the work tree is in it.")
+    reasons: tuple[str, ...] = Field((), description="What is not in it, in words.")
 
 
 class Collected(Record):
     """The candidate's changes against the fixture. With `limit` or `error` set there is nothing to grade."""
 
     changes: tuple[Change, ...] = ()
+    patch: Patch | None = Field(None, description="None with `limit` or `error`.")
     limit: str | None = Field(None, description="Which collect cap the changes broke: the candidate's doing.")
     error: str | None = Field(None, description="Why they could not be read back: not the candidate's doing.")
 

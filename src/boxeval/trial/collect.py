@@ -3,46 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from boxeval.errors import HostileTree
-from boxeval.sandbox.keeper import RawChange
+from boxeval.rules.paths import readable
+from boxeval.sandbox.changes import Told
+from boxeval.sandbox.keeper_frames import Side
 from boxeval.spec.trial import Change, ChangeKind, Collected
 from boxeval.trial.context import TrialContext
+from boxeval.trial.patch import OLD_CONTENT, PATCH_BYTES, PatchWriter
 from boxeval.trial.stage import AGENT_LAYER, Staged
 
 
 def collect(context: TrialContext, staged: Staged) -> Collected:
-    """Every change against the fixture, sorted by path. A tree past a cap is told in the result."""
+    """Every change against the fixture, sorted by path, and the patch of them.
+
+    A tree past a cap is told in the result.
+    """
+    last = _Last()
 
     def keep(pieces: Iterator[bytes]) -> str:
-        return context.blobs.put_stream(pieces)[0]
+        return context.blobs.put_stream(last.copied(pieces))[0]
 
     found: list[Change] = []
-    caps = context.slot.policy.collect
+    patch = PatchWriter()
+    policy = context.slot.policy
     try:
-        for raw, sha256 in context.slot.keeper.collect(AGENT_LAYER, staged.fixture.key, caps, keep):
-            found.append(_change(raw, sha256))
+        stream = context.slot.keeper.collect(
+            AGENT_LAYER, staged.fixture.key, policy.collect, keep, OLD_CONTENT
+        )
+        for told in stream:
+            found.append(_change(told))
+            patch.add(told, last.taken())
     except HostileTree as error:
         return Collected(limit=str(error)[:300])
-    return Collected(changes=tuple(sorted(found, key=lambda change: change.path)))
+    found.sort(key=lambda change: change.path)
+    return Collected(changes=tuple(found), patch=patch.finish(context.blobs, stream.repositories))
 
 
-def _change(raw: RawChange, sha256: str | None) -> Change:
-    kind = ChangeKind.DELETED
-    if raw.kind is not None:
-        kind = ChangeKind.CREATED if raw.was is None else ChangeKind.MODIFIED
+class _Last:
+    """The content of the last file on its way to the blobs, unless it is more than a patch may hold."""
+
+    def __init__(self) -> None:
+        self._data: bytearray | None = None
+
+    def copied(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        data: bytearray | None = bytearray()
+        for piece in pieces:
+            if data is not None:
+                data += piece
+                data = data if len(data) <= PATCH_BYTES else None
+            yield piece
+        self._data = data
+
+    def taken(self) -> bytes | None:
+        data, self._data = self._data, None
+        return None if data is None else bytes(data)
+
+
+def _change(told: Told) -> Change:
+    new, old = told.change.new, told.change.old
+    kind = ChangeKind.MODIFIED
+    if new is None or old is None:
+        kind = ChangeKind.DELETED if new is None else ChangeKind.CREATED
     return Change(
-        path=readable(raw.path),
+        path=readable(told.change.path),
         change=kind,
-        kind=raw.kind,
-        mode=raw.mode,
-        size_bytes=raw.size_bytes,
-        sha256=sha256,
-        link=None if raw.link is None else readable(raw.link),
-        was=raw.was,
+        sha256=told.sha256,
+        was_sha256=old.sha256 if old else None,
+        **(_facts(new, ("kind", "mode", "size_bytes", "link")) if new else {}),
+        **(_facts(old, ("was", "was_mode", "was_size_bytes", "was_link")) if old else {}),
     )
 
 
-def readable(name: bytes) -> str:
-    r"""A name as text that no other name shares: UTF-8 as it is, other bytes as \xNN, a backslash doubled."""
-    return name.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+def _facts(side: Side, names: tuple[str, str, str, str]) -> dict[str, Any]:
+    link = None if side.link is None else readable(side.link)
+    return dict(zip(names, (side.kind, side.mode, side.size_bytes, link), strict=True))

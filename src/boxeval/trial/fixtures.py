@@ -66,7 +66,7 @@ class FixtureStore:
     def _plain(self, fixture: Fixture, slot: Slot) -> FixtureRef:
         key = _key(slot, fixture.digest)
         with self._one_at_a_time(key):
-            if not slot.keeper.request("has_fixture", key=key)["present"]:
+            if not slot.keeper.has_fixture(key):
                 slot.keeper.put_fixture(key, slot.policy, fixture.digest, fixture.entries())
         return FixtureRef(key, fixture.digest)
 
@@ -143,19 +143,13 @@ class Making:
         if end.commands and (failed := end.commands[-1]).exit_code != 0:
             raise StageFault(FailureClass.SETUP_FAILED, _said(len(end.commands), len(jobs), jobs, failed))
         try:
-            answer = slot.keeper.request(
-                "adopt",
-                key=key,
-                uid=slot.policy.uid,
-                gid=slot.policy.gid,
-                layer=f"{AGENT}.{role}",
-                base="" if inside else base.key,
-                inside=inside,
+            digest = slot.keeper.adopt(
+                key, slot.policy, f"{AGENT}.{role}", "" if inside else base.key, inside
             )
         except EngineError as error:
             raise StageFault(FailureClass.SETUP_FAILED, str(error)) from error
         slot.keeper.request("drop_layer", name=f"{AGENT}.{role}")
-        return FixtureRef(key, answer["digest"])
+        return FixtureRef(key, digest)
 
 
 def _said(number: int, of: int, jobs: tuple[Job, ...], end: CommandEnd) -> str:
@@ -175,9 +169,9 @@ def _key(slot: Slot, text: str) -> str:
 
 
 def _cached(slot: Slot, key: str) -> FixtureRef | None:
-    if not slot.keeper.request("has_fixture", key=key)["present"]:
+    if not slot.keeper.has_fixture(key):
         return None
-    return FixtureRef(key, slot.keeper.request("fixture_digest", key=key)["digest"])
+    return FixtureRef(key, slot.keeper.fixture_digest(key))
 
 
 def _snapshot(repository: Path, size_limit: int) -> Fixture:
