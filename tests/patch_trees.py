@@ -29,7 +29,7 @@ def read(root: Path) -> Tree:
     for place in root.rglob("*"):
         path = os.fsencode(place.relative_to(root))
         if place.is_symlink():
-            tree[path] = Blob(LINK, os.fsencode(place.readlink()))
+            tree[path] = Blob(LINK, os.readlink(os.fsencode(place)))  # noqa: PTH115  a Path drops a final slash
         elif place.is_file():
             tree[path] = Blob(PROGRAM if place.stat().st_mode & 0o100 else FILE, place.read_bytes())
     return tree

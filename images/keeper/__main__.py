@@ -6,7 +6,7 @@ from layers it treats as hostile.
 
     /slot/agent, /slot/grade     two capped tmpfs, so that a candidate that fills its disk leaves the
                                  grader's alone; NAME/{upper,work} in them are layers of the current trial
-    /fixtures/KEY/{tree,digest}  complete fixtures, written once
+    /fixtures/KEY/{tree,digest,notes}  complete fixtures, written once
     /opt/boxeval/tools/shim      shared with the boxes through a volume
 """
 
@@ -119,8 +119,8 @@ class Keeper:
             os.rmdir(place)
             raise
 
-    def do_adopt(self, key, uid, gid, layer, base, inside):
-        """Make a new fixture out of what a set-up box left.
+    def do_adopt(self, key, uid, gid, layer, base, inside, notes):
+        """Make a new fixture out of what a set-up box left, and keep `notes` with it.
 
         The layer over fixture `base`, or, with `inside`, what the layer holds below that directory alone.
         """
@@ -131,12 +131,14 @@ class Keeper:
         place, planter = self.new_fixture(uid, gid)
         try:
             self.merge(planter, upper, lower)
+            with open(f"{place}/notes", "w") as sink:
+                json.dump(notes, sink)
             self.name_fixture(place, key)
         except BaseException:
             empty(place)
             os.rmdir(place)
             raise
-        return {"digest": planter.digest.hexdigest()}
+        return self.do_fixture(key)
 
     def do_fixtures(self):
         return {"keys": [key for key in os.listdir(FIXTURES) if NAME.fullmatch(key)]}
@@ -146,9 +148,14 @@ class Keeper:
         empty(place)
         os.rmdir(place)
 
-    def do_fixture_digest(self, key):
-        with open(f"{FIXTURES}/{safe(key)}/digest") as source:
-            return {"digest": source.read()}
+    def do_fixture(self, key):
+        """The digest of a fixture, and the notes that it was adopted with."""
+        place, notes = f"{FIXTURES}/{safe(key)}", {}
+        with open(f"{place}/digest") as source:
+            digest = source.read()
+        with contextlib.suppress(FileNotFoundError), open(f"{place}/notes") as source:
+            notes = json.load(source)
+        return {"digest": digest, **notes}
 
     def do_collect(self, layer, base, caps, old_bytes, all_old_bytes):
         """Stream every change of `layer` against fixture `base`."""

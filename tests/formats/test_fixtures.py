@@ -317,13 +317,22 @@ def test_refs_of_a_local_repository_become_commits(
     assert not source.moving
 
 
-def test_bare_repositories_and_linked_work_trees(repository: Path) -> None:
+def test_bare_repositories(repository: Path) -> None:
     head = run_git(repository, "rev-parse", "HEAD")
     run_git(repository.parent, "clone", "-q", "--bare", "repo", "bare")
+    assert git_source(workspace("git", path="bare"), repository.parent).commit == head
+
+
+def test_repositories_that_hold_only_a_part_are_refused(repository: Path) -> None:
     run_git(repository, "worktree", "add", "-q", "--detach", "../linked", "v1")
-    for name in ("bare", "linked"):
-        assert git_source(workspace("git", path=name), repository.parent).commit == head
-    assert git_source(workspace("git", path="linked", checkout="main"), repository.parent).commit == head
+    with pytest.raises(FixtureError, match="is a linked work tree or a submodule; name its main repository"):
+        git_source(workspace("git", path="linked"), repository.parent)
+    run_git(repository.parent, "clone", "-q", "--shared", "repo", "shared")
+    with pytest.raises(FixtureError, match="borrows objects from another repository"):
+        git_source(workspace("git", path="shared"), repository.parent)
+    run_git(repository.parent / "shared", "repack", "-adq")
+    (repository.parent / "shared" / ".git" / "objects" / "info" / "alternates").unlink()
+    git_source(workspace("git", path="shared"), repository.parent)
 
 
 def test_git_sources_that_are_refused(repository: Path) -> None:
@@ -349,6 +358,8 @@ def test_only_a_name_at_a_url_moves() -> None:
     url = "https://example.org/r.git"
     assert git_source(workspace("git", url=url, checkout="main"), Path()).moving
     assert not git_source(workspace("git", url=url, commit="a" * 40), Path()).moving
+    assert git_source(workspace("git", url=url, commit="a" * 40), Path()).needs_network
+    assert not git_source(workspace("git", url="file:///r.git", commit="a" * 40), Path()).needs_network
 
 
 def test_recipes_know_content_set_up_and_image_but_no_path(tmp_path: Path) -> None:
@@ -367,6 +378,9 @@ def test_recipes_know_content_set_up_and_image_but_no_path(tmp_path: Path) -> No
     here = GitSource(tmp_path / "a", None, "a" * 40, None)
     there = GitSource(None, "https://example.org/b", "a" * 40, None)
     assert fixture_recipe(commit, here, "i") == fixture_recipe(commit, there, "i")
+    alone, full = (workspace("git", path="a", commit="a" * 40, history=h) for h in ("none", "full"))
+    assert fixture_recipe(full, here, "i") == fixture_recipe(commit, here, "i")
+    assert fixture_recipe(alone, here, "i") != fixture_recipe(commit, here, "i")
     assert fixture_recipe(commit, GitSource(None, "u", None, "main"), "i") != fixture_recipe(
         commit, GitSource(None, "v", None, "main"), "i"
     )

@@ -64,6 +64,9 @@ def run(
     key: Annotated[
         Path | None, typer.Option("--key", metavar="FILE", help="Private key to sign with.")
     ] = None,
+    allow_network: Annotated[
+        bool, typer.Option("--allow-network", help="Let the box that fetches a git workspace have a network.")
+    ] = False,
     short_report: Annotated[
         Path | None, typer.Option("--report", metavar="PATH", help="Also write a short JSON report here.")
     ] = None,
@@ -91,6 +94,7 @@ def run(
         repeats=repeat,
         max_failures=max_failures,
         key_file=key,
+        allow_network=allow_network,
     )
     if short_report and not short_report.absolute().parent.is_dir():
         raise UsageError(f"--report {short_report}: its folder does not exist")

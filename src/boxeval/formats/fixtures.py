@@ -14,7 +14,7 @@ import rfc8785
 from boxeval.errors import FixtureError
 from boxeval.formats.archive import read_archive
 from boxeval.formats.directory import read_directory
-from boxeval.formats.git_refs import git_directory, resolve
+from boxeval.formats.git_refs import elsewhere, git_directory, resolve
 from boxeval.formats.paths import normal
 from boxeval.formats.place import show
 from boxeval.formats.tree_index import Fixture, Item, TreeIndex, entry
@@ -41,6 +41,11 @@ class GitSource:
     def moving(self) -> bool:
         """Whether the same source may give another tree later, so that it must not be cached."""
         return self.commit is None
+
+    @property
+    def needs_network(self) -> bool:
+        """Whether the box that fetches it must reach another host."""
+        return self.url is not None and not self.url.startswith("file:")
 
 
 def read_fixture(workspace: Workspace, directory: Path) -> Fixture:
@@ -86,6 +91,8 @@ def git_source(workspace: Workspace, directory: Path) -> GitSource:
         return GitSource(None, workspace.url, workspace.commit, workspace.checkout)
     place = f"workspace {show(workspace.path or '')}"
     path = _existing(workspace, directory, place)
+    if fault := elsewhere(path):
+        raise FixtureError(f"{place}: {fault}")
     repository = git_directory(path)
     if repository is None:
         raise FixtureError(f"{place}: is not a git repository")
@@ -108,6 +115,8 @@ def fixture_recipe(workspace: Workspace, source: Fixture | GitSource, image: str
         made["git"] = (
             {"commit": source.commit} if source.commit else {"url": source.url, "checkout": source.checkout}
         )
+    if workspace.history == "none":
+        made["history"] = "none"
     if workspace.setup:
         made["setup"] = {"commands": list(workspace.setup), "image": image}
     return hashlib.sha256(rfc8785.dumps(made)).hexdigest()

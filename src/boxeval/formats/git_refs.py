@@ -12,28 +12,34 @@ _MAX_HOPS = 5
 
 
 def git_directory(path: Path) -> Path | None:
-    """The git directory of a work tree, a linked work tree or a bare repository; None if there is none."""
-    inner = path / ".git"
-    if inner.is_file():
-        text = _line(inner)
-        linked = path / text.removeprefix("gitdir:").strip() if text.startswith("gitdir:") else None
-        return linked if linked and linked.is_dir() else None
-    for candidate in (inner, path):
+    """The git directory of a work tree or a bare repository; None if there is none."""
+    for candidate in (path / ".git", path):
         if (candidate / "HEAD").is_file() and ((candidate / "objects").is_dir()):
             return candidate
     return None
 
 
+def elsewhere(path: Path) -> str | None:
+    """Why the objects of a repository are not all below `path`, so that a copy of it is none; None if they are."""
+    if (path / ".git").is_file():
+        return "is a linked work tree or a submodule; name its main repository, with `commit` or `checkout`"
+    directory = git_directory(path)
+    if directory and _line(directory / "objects" / "info" / "alternates"):
+        return (
+            "borrows objects from another repository (objects/info/alternates); `git repack -ad` copies them"
+        )
+    return None
+
+
 def resolve(directory: Path, name: str) -> str | None:
     """The object id that a branch, a tag or HEAD names; None if no loose or packed ref tells it."""
-    common = directory / _line(directory / "commondir") if (directory / "commondir").is_file() else directory
     names = (
         ["HEAD"] if name == "HEAD" else [f"refs/heads/{name}", f"refs/tags/{name}", f"refs/remotes/{name}"]
     )
-    packed = _packed(common)
+    packed = _packed(directory)
     for ref in names:
         for _ in range(_MAX_HOPS):
-            text = _line(directory / ref) or _line(common / ref) or packed.get(ref, "")
+            text = _line(directory / ref) or packed.get(ref, "")
             if not text.startswith("ref:"):
                 break
             ref = text.removeprefix("ref:").strip()

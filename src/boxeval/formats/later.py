@@ -21,7 +21,7 @@ _KEYS: dict[type[Record], tuple[str, ...]] = {
         *("kind", "deviation", "tier", "steps", "writes", "protect", "secrets", "services", "faults"),
         *("requiredEvidence", "evidence", "k"),
     ),
-    Workspace: ("writeBack", "history"),
+    Workspace: ("writeBack",),
     Runner: ("agent",),
     Verify: ("checks", "extension", "scoring", "threshold", "evidence"),
 }

@@ -50,7 +50,7 @@ _WORKSPACE_TAKES: Mapping[WorkspaceKind, tuple[str, ...]] = {
     WorkspaceKind.TEMP_COPY: ("path", "excludes"),
     WorkspaceKind.LOCAL: ("path", "excludes"),
     WorkspaceKind.ARCHIVE: ("path", "excludes"),
-    WorkspaceKind.GIT: ("path", "url", "commit", "checkout"),
+    WorkspaceKind.GIT: ("path", "url", "commit", "checkout", "history"),
 }
 _RUNNER_TAKES: Mapping[RunnerKind, tuple[str, ...]] = {
     RunnerKind.EXTERNAL_COMMAND: ("command", "commands", "args", "stdin"),
@@ -106,6 +106,8 @@ def git_faults(workspace: Workspace) -> Iterator[Fault]:
             yield (), "kind `git` with `url` needs `commit` or `checkout`"
         if fault := url_fault(workspace.url):
             yield ("url",), fault
+        elif workspace.url.startswith("http:") and workspace.commit is None:
+            yield ("url",), "needs `commit` with http://, where nothing else says what is fetched"
     if workspace.checkout is not None and (
         not _REF.fullmatch(workspace.checkout) or ".." in workspace.checkout
     ):
@@ -118,12 +120,12 @@ def url_fault(url: str) -> str | None:
         parts = urlsplit(url)
     except ValueError:
         return f"{show(url)} is not a URL"
-    if parts.scheme not in ("https", "file") or not url.startswith(f"{parts.scheme}://"):
-        return f"{show(url)} must start with https:// or file://"
+    if parts.scheme not in ("https", "http", "file") or not url.startswith(f"{parts.scheme}://"):
+        return f"{show(url)} must start with https://, http:// or file://"
     if "@" in parts.netloc:
         return "holds a user name or password; boxeval passes no credentials to git"
     if any(c.isspace() or not c.isprintable() for c in url) or (
-        parts.scheme == "https" and not parts.hostname
+        parts.scheme != "file" and not parts.hostname
     ):
         return f"{show(url)} is not a URL"
     return None

@@ -12,7 +12,7 @@ from boxeval.reports.story import Fact
 from boxeval.reports.text import facts, render, table
 from boxeval.reports.words import UNKNOWN, cause, duration, kind_of, kind_of_line, number, size
 from boxeval.spec.report import Report
-from boxeval.spec.trial import BoxResult, Collected, ModelTraffic, Patch, Trial
+from boxeval.spec.trial import BoxResult, Collected, FixtureNotes, ModelTraffic, Patch, Trial
 from boxeval.verdicts.aggregate import as_expected
 
 SHOWN_CHANGES = 100
@@ -64,6 +64,7 @@ def render_trial(run: VerifiedRun, trial: Trial) -> str:
                 ("id", trial.trial_id),
                 ("identity", trial.identity),
                 ("fixture", seen.fixture or UNKNOWN),
+                *_notes(seen.fixture_notes),
             ],
             "  ",
         ),
@@ -84,6 +85,13 @@ def render_trial(run: VerifiedRun, trial: Trial) -> str:
         *facts([(escape(name), _value(value)) for name, value in trial.metrics.items()], "  "),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _notes(notes: FixtureNotes | None) -> Iterator[Fact]:
+    if notes and notes.submodules:
+        yield "left empty", "submodules " + ", ".join(map(escape, notes.submodules))
+    if notes and notes.lfs_pointers:
+        yield "pointers only", "Git LFS files " + ", ".join(map(escape, notes.lfs_pointers))
 
 
 def _in_order(steps: Iterable[str]) -> list[str]:

@@ -53,6 +53,7 @@ class PlanInputs:
     model: str | None = None
     repeats: int | None = None
     hermetic: bool = True
+    allow_network: bool = False
 
 
 def make_plan(inputs: PlanInputs) -> Plan:
@@ -87,6 +88,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         selection=inputs.selection.described(),
         left_out=everything - len(trials),
         hermetic=inputs.hermetic,
+        allow_network=inputs.allow_network,
         provenance=inputs.provenance,
     )
 

@@ -25,6 +25,7 @@ class RunRequest:
     repeats: int | None = None
     max_failures: int | None = None
     key_file: Path | None = None
+    allow_network: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from boxeval import __version__
-from boxeval.errors import FixtureError, ImageError, SuiteError
+from boxeval.errors import FixtureError, ImageError, SuiteError, UsageError
 from boxeval.errors import Problem as SuiteProblem
 from boxeval.formats.fixtures import Fixture, GitSource, fixture_recipe, git_source, read_fixture
 from boxeval.formats.suite_v2 import LoadedSuite, load_suite
@@ -52,6 +52,8 @@ def prepare(request: RunRequest, engine: Engine, settings: Settings, watcher: Wa
     targets, tasks = select(loaded.suite, selection)
     pairs = [(task, target) for target in targets for task in tasks]
     sources = _sources(loaded, pairs)
+    if not request.allow_network:
+        _refuse_network(sources)
     recipes = {
         (task.id, target.id): fixture_recipe(
             task.workspace, sources[task.id, target.id], image_of(loaded.suite, task, target)
@@ -81,6 +83,7 @@ def prepare(request: RunRequest, engine: Engine, settings: Settings, watcher: Wa
             model=request.model,
             repeats=request.repeats,
             hermetic=settings.hermetic,
+            allow_network=request.allow_network,
         )
     )
     facts = engine.facts
@@ -127,6 +130,15 @@ def _sources(loaded: LoadedSuite, pairs: Iterable[tuple[Task, Target]]) -> Sourc
     if problems:
         raise SuiteError(problems)
     return {(task.id, target.id): read[task.id] for task, target in pairs}
+
+
+def _refuse_network(sources: Sources) -> None:
+    for (task, _), source in sources.items():
+        if isinstance(source, GitSource) and source.needs_network:
+            raise UsageError(
+                f"task {task}: {source.url} must be fetched over a network; allow it with --allow-network "
+                "(for the box that fetches it, and no other)"
+            )
 
 
 def _images(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -67,16 +67,34 @@ class KeeperClient:
         """Whether a complete fixture has this key."""
         return self._asked(PresentAnswer, "has_fixture", key=key).present
 
-    def fixture_digest(self, key: str) -> str:
-        """The digest of a fixture that is there."""
-        return self._asked(FixtureAnswer, "fixture_digest", key=key).digest
+    def fixture(self, key: str) -> FixtureAnswer:
+        """A fixture that is there."""
+        return self._asked(FixtureAnswer, "fixture", key=key)
 
-    def adopt(self, key: str, policy: Policy, layer: str, base: str, inside: str) -> str:
-        """Make fixture `key` of a layer over fixture `base`, or of what is below `inside` in it; its digest."""
-        owner = {"uid": policy.uid, "gid": policy.gid}
+    def adopt(
+        self,
+        key: str,
+        policy: Policy,
+        layer: str,
+        base: str,
+        inside: str,
+        notes: Mapping[str, Iterable[bytes]],
+    ) -> FixtureAnswer:
+        """Make fixture `key` of a layer over fixture `base`, or of what is below `inside` in it.
+
+        `notes` are lists of paths by the names that `FixtureAnswer` has for them.
+        """
         return self._asked(
-            FixtureAnswer, "adopt", key=key, layer=layer, base=base, inside=inside, **owner
-        ).digest
+            FixtureAnswer,
+            "adopt",
+            key=key,
+            uid=policy.uid,
+            gid=policy.gid,
+            layer=layer,
+            base=base,
+            inside=inside,
+            notes={name: [_b64(path) for path in paths] for name, paths in notes.items()},
+        )
 
     def _asked(self, model: type[M], op: str, **arguments: Any) -> M:
         return parsed(model, json.dumps(self.request(op, **arguments)).encode())

@@ -55,9 +55,11 @@ class CollectAnswer(Frame):
 
 
 class FixtureAnswer(Frame):
-    """A complete fixture: the digest of its tree."""
+    """A complete fixture: the digest of its tree, and what was noted when it was made."""
 
     digest: Sha256
+    submodules: tuple[Name, ...] = ()
+    lfs_pointers: tuple[Name, ...] = ()
 
 
 class PresentAnswer(Frame):

@@ -26,19 +26,23 @@ READONLY = frozenset({"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/
 
 @dataclass(frozen=True, slots=True)
 class BoxMounts:
-    """Volumes of one box by name, and the network namespace that it joins."""
+    """Volumes of one box by name, and the network namespace that it joins.
+
+    `bridge`: it has the engine's default network instead. Only for a box that fetches a fixture.
+    """
 
     workspace: str
     tools: str
     network_of: str
     image_volumes: tuple[str, ...] = ()
+    bridge: bool = False
 
 
 def host_config(policy: Policy, mounts: BoxMounts) -> dict[str, Any]:
     """The engine's HostConfig for a box under `policy`."""
     limits = policy.limits
     return {
-        "NetworkMode": f"container:{mounts.network_of}",
+        "NetworkMode": "bridge" if mounts.bridge else f"container:{mounts.network_of}",
         "Privileged": False,
         "ReadonlyRootfs": policy.read_only_root,
         "CapAdd": [],

@@ -195,15 +195,24 @@ class Slot:
         area, _, name = layer.partition(".")
         return f"{self._mountpoints[area]}/{name}/upper"
 
-    def box(self, trial_id: str, role: str, image: ImageInfo, workspace: str, lifetime_s: float) -> Box:
-        """Create a box in this slot; it is not started yet."""
+    def box(
+        self,
+        trial_id: str,
+        role: str,
+        image: ImageInfo,
+        workspace: str,
+        lifetime_s: float,
+        *,
+        bridge: bool = False,
+    ) -> Box:
+        """Create a box in this slot; it is not started yet. With `bridge` it has a network, to fetch by."""
         yard = self.yard
         spec = BoxSpec(
             name=f"boxeval-{yard.run_id}-{trial_id}-{role}",
             labels=yard.owner.labels(yard.run_id, role, lifetime_s, trial_id),
             image_id=image.image_id,
             policy=self.policy,
-            mounts=BoxMounts(workspace, yard.tools_volume, self.keeper_id, image.volumes),
+            mounts=BoxMounts(workspace, yard.tools_volume, self.keeper_id, image.volumes, bridge),
         )
         return Box(yard.engine, spec)
 

@@ -108,6 +108,7 @@ class Plan(Record):
     )
     left_out: Natural = Field(0, description="Trials of the suite that the selection left out.")
     hermetic: bool = True
+    allow_network: bool = Field(False, description="Boxes that fetched a git workspace had a network.")
     provenance: Provenance
 
     def task_of(self, trial: PlannedTrial) -> PlannedTask:

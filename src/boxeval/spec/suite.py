@@ -71,6 +71,10 @@ class Workspace(Record):
         None, description="kind git: full commit id."
     )
     checkout: str | None = Field(None, description="kind git: branch or tag, instead of a commit.")
+    history: Literal["full", "none"] | None = Field(
+        None,
+        description="kind git: the commit with its ancestors (`full`, the default), or its tree as one root commit.",
+    )
     excludes: tuple[str, ...] = Field((), description="gitignore-style patterns, left out of the snapshot.")
     setup: tuple[Command, ...] = Field(
         (), description="Shell commands, run once in a box to complete the fixture."

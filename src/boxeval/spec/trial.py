@@ -139,11 +139,19 @@ class SetupFault(Record):
     detail: str
 
 
+class FixtureNotes(Record):
+    """What a fixture that came from Git does not hold. Paths as in a change."""
+
+    submodules: tuple[str, ...] = Field((), description="Left as empty directories.")
+    lfs_pointers: tuple[str, ...] = Field((), description="Pointers; Git LFS has the content elsewhere.")
+
+
 class Observations(Record):
     """All evidence of one trial. The outcome is a pure function of these and the planned task."""
 
     fault: SetupFault | None = None
     fixture: Sha256 | None = None
+    fixture_notes: FixtureNotes | None = None
     agent: BoxResult | None = None
     collected: Collected | None = None
     traffic: ModelTraffic | None = None

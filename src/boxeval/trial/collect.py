@@ -27,6 +27,7 @@ def collect(context: TrialContext, staged: Staged) -> Collected:
 
     found: list[Change] = []
     patch = PatchWriter()
+    submodules, nested = staged.fixture.submodules, set[bytes]()
     policy = context.slot.policy
     try:
         stream = context.slot.keeper.collect(
@@ -35,10 +36,13 @@ def collect(context: TrialContext, staged: Staged) -> Collected:
         for told in stream:
             found.append(_change(told))
             patch.add(told, last.taken())
+            nested.update(sub for sub in submodules if told.change.path.startswith(sub + b"/"))
     except HostileTree as error:
         return Collected(limit=str(error)[:300])
     found.sort(key=lambda change: change.path)
-    return Collected(changes=tuple(found), patch=patch.finish(context.blobs, stream.repositories))
+    return Collected(
+        changes=tuple(found), patch=patch.finish(context.blobs, sorted(nested.union(stream.repositories)))
+    )
 
 
 class _Last:

@@ -8,35 +8,46 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from boxeval.agents.environment import candidate_environment
 from boxeval.errors import EngineError
 from boxeval.formats.fixtures import Fixture, GitSource, inline_fixture, read_fixture
+from boxeval.rules.paths import readable
 from boxeval.sandbox.box import CommandEnd
 from boxeval.sandbox.images import ImageInfo
-from boxeval.sandbox.job import WORKSPACE, Job, shell
+from boxeval.sandbox.job import Job, shell
+from boxeval.sandbox.keeper_frames import FixtureAnswer
 from boxeval.sandbox.reaper import Reaper
 from boxeval.sandbox.slot import AGENT, Slot
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import PlannedTask
 from boxeval.spec.suite import Workspace, WorkspaceKind
+from boxeval.spec.trial import FixtureNotes
 from boxeval.trial.boxes import run_turn, settle_box
 from boxeval.trial.cancel import Cancel
 from boxeval.trial.fault import StageFault
-
-CLONE = ".boxeval-clone"
-CLEAN = 'test -z "$(git -c core.fsmonitor=false -c core.hooksPath=/dev/null status --porcelain)"'
-GIT_TIMEOUT_MS = 600_000
+from boxeval.trial.git_jobs import Fetch, notes_of
 
 
 @dataclass(frozen=True, slots=True)
 class FixtureRef:
-    """A fixture in the keeper's cache: its key there, and the digest of its tree."""
+    """A fixture in the keeper's cache: its key there, the digest of its tree, and what there is to know of it.
+
+    Submodules are empty directories; of `lfs_pointers` there is the pointer alone.
+    """
 
     key: str
     digest: str
+    submodules: tuple[bytes, ...] = ()
+    lfs_pointers: tuple[bytes, ...] = ()
+
+    @property
+    def notes(self) -> FixtureNotes | None:
+        """The same for the receipt; None if there is nothing to tell."""
+        submodules, pointers = (tuple(map(readable, paths)) for paths in (self.submodules, self.lfs_pointers))
+        return FixtureNotes(submodules=submodules, lfs_pointers=pointers) if submodules or pointers else None
 
 
 class FixtureStore:
@@ -74,39 +85,32 @@ class FixtureStore:
         key = _key(making.slot, f"setup {making.image.image_id} {task.fixture_recipe} {base.digest}")
         with self._one_at_a_time(key):
             if cached := _cached(making.slot, key):
-                return cached
+                return replace(base, key=cached.key, digest=cached.digest)
             env = candidate_environment(task, making.image.path_env)
             timeout_ms = task.agent_timeout_ms
             jobs = tuple(Job(shell(text), env, timeout_ms=timeout_ms) for text in task.workspace.setup)
-            return making.make(key, base, jobs, trial_id, "setup", "")
+            made = making.make(key, base, jobs, trial_id, "setup", "")
+            return replace(base, key=made.key, digest=made.digest)
 
     def _checkout(self, source: GitSource, task: PlannedTask, trial_id: str, making: Making) -> FixtureRef:
         if self._git_image is None:
             raise StageFault(FailureClass.COMMAND_ERROR, "boxeval/grader, which has Git, is not available")
-        with_git = Making(making.slot, self._git_image, making.reaper, making.cancel)
         wanted = source.commit or source.checkout or "HEAD"
+        fetch = Fetch(source.url, wanted, task.workspace.history == "none")
         if source.location is None:
             # A branch may move between runs; a commit may not.
             pinned = source.commit or f"{wanted} {self._run_id}"
             base = self._plain(_empty(), making.slot)
-            key = _key(making.slot, f"git {source.url} {pinned}")
-            jobs = _clone_jobs(f"{source.url}", wanted, making, WORKSPACE)
-            inside = ""
+            recipe = f"{source.url} {pinned}"
         else:
             base = self._plain(_snapshot(source.location, task.workspace.size_limit), making.slot)
-            key = _key(making.slot, f"git {base.digest} {wanted}")
-            inside = CLONE
-            jobs = (
-                _git_job(
-                    f"{CLEAN} || {{ echo 'the repository has uncommitted changes' >&2; exit 1; }}", making
-                ),
-                _git_job("git config uploadpack.allowAnySHA1InWant true", making),
-                *_clone_jobs(WORKSPACE, wanted, making, f"{WORKSPACE}/{CLONE}"),
-            )
+            recipe = f"{base.digest} {wanted}"
+        key = _key(making.slot, f"git {recipe} {self._git_image.image_id} {task.workspace.history}")
         with self._one_at_a_time(key):
             if cached := _cached(making.slot, key):
                 return cached
-            return with_git.make(key, base, jobs, trial_id, "git", inside)
+            made = replace(making, image=self._git_image, bridge=source.needs_network)
+            return made.make(key, base, fetch.jobs(self._git_image), trial_id, "git", fetch.inside)
 
     def _one_at_a_time(self, key: str) -> threading.Lock:
         with self._lock:
@@ -115,12 +119,13 @@ class FixtureStore:
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """Where and with what a fixture is made in a box."""
+    """Where and with what a fixture is made in a box; with `bridge` the box has a network."""
 
     slot: Slot
     image: ImageInfo
     reaper: Reaper
     cancel: Cancel
+    bridge: bool = False
 
     def make(
         self, key: str, base: FixtureRef, jobs: tuple[Job, ...], trial_id: str, role: str, inside: str
@@ -131,7 +136,8 @@ class Making:
         slot = self.slot
         workspace = slot.agent_workspace(trial_id, role, base.key)
         timeout_ms = jobs[0].timeout_ms
-        box = slot.box(trial_id, role, self.image, workspace, timeout_ms / 1000 + 900)
+        lifetime_s = timeout_ms / 1000 + 900
+        box = slot.box(trial_id, role, self.image, workspace, lifetime_s, bridge=self.bridge)
         try:
             run_turn(box, jobs, timeout_ms, self.cancel)
             settle_box(box)
@@ -142,14 +148,15 @@ class Making:
             raise EngineError(end.error or "; ".join(end.differences) or "a set-up box did not settle")
         if end.commands and (failed := end.commands[-1]).exit_code != 0:
             raise StageFault(FailureClass.SETUP_FAILED, _said(len(end.commands), len(jobs), jobs, failed))
+        notes = notes_of(end.commands[-1].stdout.kept) if role == "git" else {}
         try:
-            digest = slot.keeper.adopt(
-                key, slot.policy, f"{AGENT}.{role}", "" if inside else base.key, inside
+            made = slot.keeper.adopt(
+                key, slot.policy, f"{AGENT}.{role}", "" if inside else base.key, inside, notes
             )
         except EngineError as error:
             raise StageFault(FailureClass.SETUP_FAILED, str(error)) from error
         slot.keeper.request("drop_layer", name=f"{AGENT}.{role}")
-        return FixtureRef(key, digest)
+        return _ref(key, made)
 
 
 def _said(number: int, of: int, jobs: tuple[Job, ...], end: CommandEnd) -> str:
@@ -171,7 +178,11 @@ def _key(slot: Slot, text: str) -> str:
 def _cached(slot: Slot, key: str) -> FixtureRef | None:
     if not slot.keeper.has_fixture(key):
         return None
-    return FixtureRef(key, slot.keeper.fixture_digest(key))
+    return _ref(key, slot.keeper.fixture(key))
+
+
+def _ref(key: str, made: FixtureAnswer) -> FixtureRef:
+    return FixtureRef(key, made.digest, made.submodules, made.lfs_pointers)
 
 
 def _snapshot(repository: Path, size_limit: int) -> Fixture:
@@ -180,32 +191,3 @@ def _snapshot(repository: Path, size_limit: int) -> Fixture:
 
 def _empty() -> Fixture:
     return inline_fixture({}, 1)
-
-
-def _git_job(command: str, making: Making) -> Job:
-    env = {
-        "PATH": making.image.path_env,
-        "HOME": "/home/agent",
-        "GIT_TERMINAL_PROMPT": "0",
-        "LANG": "C.UTF-8",
-    }
-    return Job(shell(command), env, timeout_ms=GIT_TIMEOUT_MS)
-
-
-def _clone_jobs(source: str, wanted: str, making: Making, into: str) -> tuple[Job, ...]:
-    """One branch `main` at the commit, and nothing that tells of others: no remote, tag, reflog or stash."""
-    work = (
-        f"git -c init.templateDir= init -q -b main '{into}'\n"
-        f"cd '{into}'\n"
-        'git -c protocol.file.allow=always fetch -q --no-tags -- "$BOXEVAL_SOURCE" "$BOXEVAL_WANTED"\n'
-        "git -c core.hooksPath=/dev/null reset -q --hard FETCH_HEAD\n"
-        "rm -rf .git/FETCH_HEAD .git/ORIG_HEAD .git/logs\n"
-    )
-    job = _git_job(work, making)
-    return (
-        Job(
-            job.argv,
-            {**job.env, "BOXEVAL_SOURCE": source, "BOXEVAL_WANTED": wanted},
-            timeout_ms=job.timeout_ms,
-        ),
-    )

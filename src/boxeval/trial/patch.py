@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from boxeval.receipts.blobs import BlobStore
 from boxeval.rules.line_diff import Work
 from boxeval.rules.patch import FILE, LINK, PROGRAM, Blob, TooLarge, is_refused, section
@@ -73,7 +75,7 @@ class PatchWriter:
     def _leave_out(self, why: str, path: bytes) -> None:
         self._left_out.setdefault(why, []).append(path)
 
-    def finish(self, blobs: BlobStore, repositories: tuple[bytes, ...] = ()) -> Patch:
+    def finish(self, blobs: BlobStore, repositories: Iterable[bytes] = ()) -> Patch:
         """Keep the patch. `repositories` are changed directories that have a repository of their own."""
         for path in repositories:
             if not is_git_internal(path):

@@ -82,6 +82,7 @@ def _staged(context: TrialContext, staged: Staged, seen: Observations) -> Observ
     seen = seen.model_copy(
         update={
             "fixture": staged.fixture.digest,
+            "fixture_notes": staged.fixture.notes,
             "agent": turned.agent,
             "traffic": turned.traffic,
             "fault": turned.fault,
