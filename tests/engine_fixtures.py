@@ -103,11 +103,11 @@ def make_box(slot: Slot, grader_image: ImageInfo) -> Iterator[MakeBox]:
     """Make a box over a fixture (empty unless given). All are removed after the test."""
     made: list[tuple[Box, str]] = []
 
-    def make(entries: list[FixtureEntry] | None = None, name: str = "t") -> Box:
+    def make(entries: list[FixtureEntry] | None = None, name: str = "t", bridge: bool = False) -> Box:
         key = put(slot, entries or [])
         workspace = slot.agent_workspace(f"t{len(made)}", f"{name}{len(made)}", key)
         try:
-            box = slot.box(f"t{len(made)}", "agent", grader_image, workspace, 600)
+            box = slot.box(f"t{len(made)}", "agent", grader_image, workspace, 600, bridge=bridge)
         except BaseException:
             remove_volume(slot.yard.engine, workspace)
             raise

@@ -16,8 +16,8 @@ ROOT_DATE = "2020-01-01T00:00:00Z"
 # What Git LFS keeps elsewhere differs from its pointer in a work tree and is as committed all the same.
 _CLEAN = r"""
 if [ "$(git rev-parse --is-bare-repository)" = false ]; then
-    changed=$(git -c core.fsmonitor=false -c core.hooksPath=/dev/null status --porcelain \
-        -- . ':(exclude,attr:filter=lfs)')
+    changed=$(git --no-replace-objects -c core.fsmonitor=false -c core.hooksPath=/dev/null \
+        status --porcelain -- . ':(exclude,attr:filter=lfs)')
     test -z "$changed" || { echo 'the repository has uncommitted changes' >&2; exit 1; }
 fi
 git config uploadpack.allowAnySHA1InWant true
@@ -34,9 +34,11 @@ git reset -q --soft "$(git commit-tree -m base 'HEAD^{tree}')"
 rm -f .git/shallow
 kind=none
 """
-# A tag's object, or what lay before a lone root, is still there: objects that no ref reaches are dropped.
+# A tag's object, or what lay before a lone root, is still there: objects that no ref reaches are dropped. An index
+# holds times and inodes; one without them is the same each time, and no worse, since a snapshot has other ones.
 _FORGET = r"""
-rm -rf .git/FETCH_HEAD .git/ORIG_HEAD .git/logs
+rm -rf .git/FETCH_HEAD .git/ORIG_HEAD .git/logs .git/index
+git read-tree HEAD
 if [ "$kind" != commit ]; then git repack -adq; git prune --expire=now; fi
 git ls-files -s -z | sed -zn 's/^160000 [^\t]*\t/S/p' | head -zn 1000
 git ls-files -z ':(attr:filter=lfs)' | sed -z 's/^/L/' | head -zn 1000
