@@ -228,8 +228,12 @@ def test_a_stream_of_complaints_alone_ends_with_the_time_that_it_has(client: Cli
     [
         (lambda keeper: keeper.has_fixture("k"), {"present": "yes"}),
         (lambda keeper: keeper.has_fixture("k"), {}),
-        (lambda keeper: keeper.fixture_digest("k"), {"digest": "../../etc"}),
-        (lambda keeper: keeper.adopt("k", Policy(version=1, id="p"), "agent.x", "", ""), {"digest": None}),
+        (lambda keeper: keeper.fixture("k"), {"digest": "0" * 64, "submodules": "x"}),
+        (lambda keeper: keeper.fixture("k"), {"digest": "../../etc"}),
+        (
+            lambda keeper: keeper.adopt("k", Policy(version=1, id="p"), "agent.x", "", "", {}),
+            {"digest": None},
+        ),
     ],
 )
 def test_answers_of_a_wrong_type_are_engine_errors(
