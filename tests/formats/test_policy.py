@@ -60,7 +60,7 @@ def test_shipped_policies(tmp_path: Path) -> None:
         ("network: host\n", "network: must be `none`, not `host`"),
         ("noNewPrivileges: false\n", "noNewPrivileges: must be `true`, not `false`"),
         ("readOnlyRoot: false\n", "readOnlyRoot: must be `true`, not `false`"),
-        ("seccomp: unconfined\n", "seccomp: must be `engine-default`, not `unconfined`"),
+        ("seccomp: unconfined\n", "seccomp: must be one of `boxeval`, `engine-default`, not `unconfined`"),
         ("uid: 0\n", "uid: must be at least 1, not `0`"),
         ("limit: {}\n", "unknown key `limit`; did you mean `limits`?"),
         ("limits: {pid: 5}\n", "limits: unknown key `pid`; did you mean `pids`?"),

@@ -14,7 +14,7 @@ ORIGIN = "packages bookworm"
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
     """A small `images/` with the folders that the keeper's recipe reads."""
-    for name in ("rootfs", "shim", "keeper"):
+    for name in ("rootfs", "shim", "probe", "keeper"):
         (tmp_path / "images" / name).mkdir(parents=True)
         (tmp_path / "images" / name / "Dockerfile").write_text(f"FROM scratch\n# {name}\n")
     (tmp_path / "images" / "keeper" / "inner").mkdir()
@@ -33,7 +33,7 @@ def test_tag_names_the_first_sixteen_digits(images: Path) -> None:
     assert recipe.tag == f"boxeval/keeper:{recipe.digest[:16]}"
 
 
-@pytest.mark.parametrize("name", ["keeper", "shim", "rootfs"])
+@pytest.mark.parametrize("name", ["keeper", "probe", "shim", "rootfs"])
 def test_a_changed_byte_here_or_in_a_parent_changes_it(images: Path, name: str) -> None:
     before = digest(images)
     with (images / name / "Dockerfile").open("a") as file:
@@ -70,8 +70,8 @@ def test_the_context_is_the_same_bytes_each_time(images: Path) -> None:
 
 def test_arguments_name_the_parents_by_tag(images: Path) -> None:
     recipe = load_recipe("boxeval/keeper", ORIGIN, images)
-    rootfs, shim = recipe.parents
-    assert recipe.arguments == {"ROOTFS": rootfs.tag, "SHIM": shim.tag}
+    rootfs, probe = recipe.parents
+    assert recipe.arguments == {"ROOTFS": rootfs.tag, "PROBE": probe.tag}
 
 
 def test_a_folder_without_a_dockerfile_is_one_line(images: Path) -> None:

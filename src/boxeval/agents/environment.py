@@ -77,17 +77,18 @@ def candidate_environment(
             "OPENAI_API_KEY": model.api_key,
             "BOXEVAL_MODEL": model.model,
         }
-    return {**_base(image_path, ambient), **access, **task.env, **task.runner.env}
+    return {**base_environment(image_path, ambient), **access, **task.env, **task.runner.env}
 
 
 def grader_environment(
     task: PlannedTask, image_path: str, *, ambient: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """What `verify` commands see: no model, and nothing that the suite gives to the candidate."""
-    return {**_base(image_path, ambient), **task.verify.env}
+    return {**base_environment(image_path, ambient), **task.verify.env}
 
 
-def _base(image_path: str, ambient: Mapping[str, str] | None) -> dict[str, str]:
+def base_environment(image_path: str, ambient: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What every process of a box sees, whatever its task."""
     return {
         **_passed(ambient or {}),
         "PATH": image_path,

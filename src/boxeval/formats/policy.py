@@ -26,7 +26,6 @@ _OPENINGS = (
         "security_opt",
         "devices",
         "deviceRequests",
-        "runtime",
     ),
     *(
         "pid",

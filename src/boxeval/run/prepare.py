@@ -86,6 +86,8 @@ def prepare(request: RunRequest, engine: Engine, settings: Settings, watcher: Wa
             allow_network=request.allow_network,
         )
     )
+    for policy in plan.policies.values():
+        engine.require_runtime(policy.runtime)
     facts = engine.facts
     wanted = request.jobs or settings.jobs
     jobs = wanted or default_jobs(facts.cpus, facts.memory_bytes, plan.policies.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,6 +33,8 @@ class EngineFacts:
     api_version: str
     runtime: str
     runtime_version: str
+    runtimes: tuple[str, ...]
+    components: Mapping[str, str]
     storage_driver: str
     cgroup_version: str
     kernel: str
@@ -83,6 +85,8 @@ class Engine:
             api_version=version.get("ApiVersion", "unknown"),
             runtime=runtime,
             runtime_version=components.get(runtime, "unknown"),
+            runtimes=tuple(sorted(info.get("Runtimes") or ())),
+            components=components,
             storage_driver=info.get("Driver", "unknown"),
             cgroup_version=str(info.get("CgroupVersion") or "1"),
             kernel=info.get("KernelVersion", "unknown"),
@@ -107,6 +111,13 @@ class Engine:
         if why:
             raise EngineUnsupported(
                 f"{facts.name} {facts.version}: {why}; use a local Docker Engine that runs as root"
+            )
+
+    def require_runtime(self, name: str | None) -> None:
+        """Refuse, by name, a policy's runtime that this engine does not have."""
+        if name and name not in (known := self.facts.runtimes):
+            raise EngineUnsupported(
+                f"runtime {name}: {self.facts.name} has {', '.join(known)}; register it with the engine, or change the policy"
             )
 
     def close(self) -> None:

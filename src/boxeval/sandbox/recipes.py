@@ -22,7 +22,8 @@ ROOTFS = "boxeval/rootfs"
 PARENTS: dict[str, tuple[str, ...]] = {
     ROOTFS: (),
     "boxeval/shim": (ROOTFS,),
-    "boxeval/keeper": (ROOTFS, "boxeval/shim"),
+    "boxeval/probe": ("boxeval/shim",),
+    "boxeval/keeper": (ROOTFS, "boxeval/probe"),
     "boxeval/base": (ROOTFS,),
     "boxeval/grader": (ROOTFS,),
 }
@@ -72,7 +73,7 @@ class Recipe:
 
     @property
     def arguments(self) -> dict[str, str]:
-        """Build arguments that name the parents: ROOTFS, SHIM."""
+        """Build arguments that name the parents: ROOTFS, PROBE."""
         return {parent.name.partition("/")[2].upper(): parent.tag for parent in self.parents}
 
     def file(self, path: str) -> bytes:

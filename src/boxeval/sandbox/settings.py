@@ -6,10 +6,13 @@ for equality with what `inspect` says covers it. The kernel's own view comes fro
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from boxeval.sandbox.job import HOME, TMP, WORKSPACE
+from boxeval.settings import resource
 from boxeval.spec.policy import Policy
 
 MIB = 1024 * 1024
@@ -21,7 +24,15 @@ MASKED = frozenset(
     }
 )  # fmt: skip
 """What every engine since 20.10 hides; a newer one may hide more."""
+NO_CORE = 1
+"""Bytes. Less than any core, and unlike 0 it also keeps the kernel from piping one to a program of the host."""
 READONLY = frozenset({"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"})
+
+
+@cache
+def seccomp_profile() -> str:
+    """The filter of `policies/seccomp.json` on one line, as an engine is sent it and gives it back."""
+    return json.dumps(json.loads((resource("policies") / "seccomp.json").read_bytes()), separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +52,15 @@ class BoxMounts:
 def host_config(policy: Policy, mounts: BoxMounts) -> dict[str, Any]:
     """The engine's HostConfig for a box under `policy`."""
     limits = policy.limits
+    core_bytes = max(limits.core_mib * MIB, NO_CORE)
     return {
+        **({"Runtime": policy.runtime} if policy.runtime else {}),
         "NetworkMode": "bridge" if mounts.bridge else f"container:{mounts.network_of}",
         "Privileged": False,
         "ReadonlyRootfs": policy.read_only_root,
         "CapAdd": [],
         "CapDrop": ["ALL"],
-        "SecurityOpt": ["no-new-privileges"],
+        "SecurityOpt": _security(policy),
         "PidMode": "",
         "IpcMode": "private",
         "UTSMode": "",
@@ -75,13 +88,18 @@ def host_config(policy: Policy, mounts: BoxMounts) -> dict[str, Any]:
         "PidsLimit": limits.pids,
         "ShmSize": limits.shm_mib * MIB,
         "Ulimits": [
-            {"Name": "core", "Soft": limits.core_mib * MIB, "Hard": limits.core_mib * MIB},
+            {"Name": "core", "Soft": core_bytes, "Hard": core_bytes},
             {"Name": "fsize", "Soft": limits.file_size_mib * MIB, "Hard": limits.file_size_mib * MIB},
             {"Name": "nofile", "Soft": limits.open_files, "Hard": limits.open_files},
         ],
         "Tmpfs": _tmpfs(policy, mounts),
         "Mounts": _mounts(policy, mounts),
     }
+
+
+def _security(policy: Policy) -> list[str]:
+    own = [f"seccomp={seccomp_profile()}"] if policy.seccomp == "boxeval" else []
+    return ["no-new-privileges", *own]
 
 
 def _tmpfs(policy: Policy, mounts: BoxMounts) -> dict[str, str]:
@@ -130,7 +148,7 @@ def engine_differences(policy: Policy, mounts: BoxMounts, inspected: dict[str, A
 
     def compare(name: str, wanted: Any, actual: Any) -> None:
         if _plain(wanted) != _plain(actual):
-            found.append(f"{name}: asked for {wanted!r}, got {actual!r}")
+            found.append(f"{name}: asked for {_told(wanted)}, got {_told(actual)}")
 
     actual = inspected["HostConfig"]
     for name, wanted in host_config(policy, mounts).items():
@@ -167,6 +185,11 @@ def kernel_differences(policy: Policy, hello: dict[str, str]) -> tuple[str, ...]
     if extra := set(hello.get("Groups", "?").split()) - {gid}:
         found.append(f"Groups: unwanted {sorted(extra)}")
     return tuple(found)
+
+
+def _told(value: Any) -> str:
+    text = repr(value).replace(seccomp_profile(), "boxeval")
+    return text if len(text) <= 300 else f"{text[:299]}…"
 
 
 def _plain(value: Any) -> Any:

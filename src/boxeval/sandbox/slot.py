@@ -25,7 +25,7 @@ from boxeval.sandbox.engine import Engine, engine_errors
 from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.keeper import KeeperClient
 from boxeval.sandbox.ownership import CACHE, OWNER, Owner
-from boxeval.sandbox.settings import MIB, BoxMounts
+from boxeval.sandbox.settings import MIB, BoxMounts, seccomp_profile
 from boxeval.spec.policy import Policy
 
 KEEPER_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SYS_ADMIN"]
@@ -148,7 +148,7 @@ class Slot:
                 "ReadonlyRootfs": True,
                 "CapDrop": ["ALL"],
                 "CapAdd": KEEPER_CAPABILITIES,
-                "SecurityOpt": ["no-new-privileges"],
+                "SecurityOpt": ["no-new-privileges", f"seccomp={seccomp_profile()}"],
                 "IpcMode": "private",
                 "LogConfig": {"Type": "none", "Config": {}},
                 "RestartPolicy": {"Name": "no"},

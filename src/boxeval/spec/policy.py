@@ -60,10 +60,14 @@ class Policy(Record):
     network: Literal["none"] = Field("none", description="Loopback only.")
     capabilities: tuple[()] = Field((), description="All are dropped.")
     no_new_privileges: Literal[True] = Field(True, description="No program gains rights by being started.")
-    seccomp: Literal["engine-default"] = Field(
-        "engine-default", description="The engine's filter of system calls."
+    seccomp: Literal["boxeval", "engine-default"] = Field(
+        "boxeval",
+        description="The filter of system calls: boxeval's own, which refuses what it does not name, or the engine's.",
     )
     read_only_root: Literal[True] = Field(True, description="The image's files cannot be changed.")
+    runtime: Literal["runc", "crun", "runsc"] | None = Field(
+        None, description="What the engine starts boxes with; its default unless named here."
+    )
     hermetic: bool = Field(
         True, description="Refuses a run with BOXEVAL_HERMETIC=0. Every run is hermetic without it."
     )
