@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ class Box:
     """A created container. Use from one thread; `kill` may come from any."""
 
     def __init__(self, engine: Engine, spec: BoxSpec) -> None:
-        self._engine, self._spec = engine, spec
+        self._engine, self.spec = engine, spec
         self.end = BoxEnd(spec.image_id)
         with engine_errors(f"create box {spec.name}"):
             self.id = create_container(engine, _config(spec), spec.name)
@@ -96,16 +97,16 @@ class Box:
 
         Raises IsolationError if they differ, BoxError if the shim does not say hello.
         """
-        with engine_errors(f"inspect box {self._spec.name}"):
+        with engine_errors(f"inspect box {self.spec.name}"):
             inspected: dict[str, Any] = self._engine.api.inspect_container(self.id)
-        self._refuse(engine_differences(self._spec.policy, self._spec.mounts, inspected))
+        self._refuse(engine_differences(self.spec.policy, self.spec.mounts, inspected))
         self._attachment = Attachment.open(self._engine, self.id)
-        with engine_errors(f"start box {self._spec.name}"):
+        with engine_errors(f"start box {self.spec.name}"):
             self._engine.api.start(self.id)
         kind, payload = self._frame(time.monotonic() + START_S)
         if kind != b"H":
             raise BoxError("the shim did not say hello")
-        self._refuse(kernel_differences(self._spec.policy, _facts(payload)))
+        self._refuse(kernel_differences(self.spec.policy, _facts(payload)))
 
     def _refuse(self, differences: tuple[str, ...]) -> None:
         if differences:
@@ -114,7 +115,7 @@ class Box:
 
     def run(self, job: Job, *, last: bool) -> CommandEnd:
         """Run one command to its end. After `last`, a failure or a timeout the box ends too."""
-        cap = self._spec.policy.limits.output_kib * 1024
+        cap = self.spec.policy.limits.output_kib * 1024
         out, err = Bounded(cap), Bounded(cap)
         self._connection.send(b"J", _encode(job, last))
         until = time.monotonic() + job.timeout_ms / 1000 + GRACE_S
@@ -138,10 +139,10 @@ class Box:
         """
         until = time.monotonic() + SETTLE_S
         self._finish(until)
-        with engine_errors(f"wait for box {self._spec.name}"):
+        with engine_errors(f"wait for box {self.spec.name}"):
             self._engine.api.wait(self.id, timeout=SETTLE_S)
         if not self._reported or self.end.oom_kills:
-            with engine_errors(f"inspect box {self._spec.name}"):
+            with engine_errors(f"inspect box {self.spec.name}"):
                 state = self._engine.api.inspect_container(self.id)["State"]
             self.end.engine_oom_flag = bool(state.get("OOMKilled"))
         left = _cgroup_processes(self.id)
@@ -286,13 +287,18 @@ def _command_end(facts: dict[str, str], out: Bounded, err: Bounded) -> CommandEn
     )
 
 
+def cgroup_directories(container: str) -> Iterator[Path]:
+    """The container's control groups where the host shows them: one with version 2, one for each controller with 1."""
+    for pattern in CGROUPS:
+        yield from Path("/").glob(pattern.format(id=container).lstrip("/"))
+
+
 def _cgroup_processes(container: str) -> int:
     """Processes in the container's cgroup where the host shows it; an absent cgroup is an empty one."""
     most = 0
-    for pattern in CGROUPS:
-        for directory in Path("/").glob(pattern.format(id=container).lstrip("/")):
-            try:
-                most = max(most, len((directory / "cgroup.procs").read_text().split()))
-            except OSError:
-                continue
+    for directory in cgroup_directories(container):
+        try:
+            most = max(most, len((directory / "cgroup.procs").read_text().split()))
+        except OSError:
+            continue
     return most

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from boxeval.errors import BoxevalError, EngineError, EngineMissing, EngineUnsupported
 from boxeval.sandbox.engine import DEFAULT_HOST, Engine, EngineFacts, connect, engine_errors
+from boxeval.sandbox.holes import is_repackaged, known_holes
 from boxeval.sandbox.images import StoredImage, list_images
 from boxeval.sandbox.overlay_trial import try_overlay_volume
 from boxeval.sandbox.ownership import Owner
@@ -61,6 +62,7 @@ def _look_at_engine(environ: Mapping[str, str], settings: Settings) -> Iterator[
         facts = engine.facts
         yield Finding("engine", f"{facts.name} {facts.version} at {host}", "ok")
         yield from _describe(facts)
+        yield from _holes(facts)
         yield from _limits(engine)
         yield from _images_and_workspaces(engine, settings)
         yield from _engine_disk(engine)
@@ -101,6 +103,18 @@ def _describe(facts: EngineFacts) -> Iterator[Finding]:
         "warn" if few else "ok",
         "less than 2 GiB: run with --jobs 1" if few else "",
     )
+
+
+def _holes(facts: EngineFacts) -> Iterator[Finding]:
+    """Holes by version. One that boxeval gives no opening to is no warning."""
+    engine = {"docker": facts.version} if facts.name == "docker" else {}
+    for hole, version in known_holes({**facts.components, **engine}):
+        value = f"{hole.component} {version} is older than {' and '.join(hole.fixed)}"
+        if is_repackaged(version):
+            value += ", but may be patched by the distribution"
+        yield Finding(
+            hole.names, value, "ok" if hole.avoided else "warn", f"{hole.what}; boxeval: {hole.answer}"
+        )
 
 
 _LIMITS = {

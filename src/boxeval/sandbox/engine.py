@@ -117,7 +117,7 @@ class Engine:
         """Refuse, by name, a policy's runtime that this engine does not have."""
         if name and name not in (known := self.facts.runtimes):
             raise EngineUnsupported(
-                f"runtime {name}: {self.facts.name} has {', '.join(known)}; register it with the engine, or change the policy"
+                f"runtime {name}: {self.facts.name} has {', '.join(known)}; register it there or change the policy"
             )
 
     def close(self) -> None:
