@@ -109,12 +109,13 @@ def _holes(facts: EngineFacts) -> Iterator[Finding]:
     """Holes by version. One that boxeval gives no opening to is no warning."""
     engine = {"docker": facts.version} if facts.name == "docker" else {}
     for hole, version in known_holes({**facts.components, **engine}):
+        first, *others = hole.names
         value = f"{hole.component} {version} is older than {' and '.join(hole.fixed)}"
         if is_repackaged(version):
             value += ", but may be patched by the distribution"
-        yield Finding(
-            hole.names, value, "ok" if hole.avoided else "warn", f"{hole.what}; boxeval: {hole.answer}"
-        )
+        also = f"; also {', '.join(others)}" if others else ""
+        meaning = f"{hole.what}; boxeval: {hole.answer}{also}"
+        yield Finding(first, value, "ok" if hole.avoided else "warn", meaning)
 
 
 _LIMITS = {

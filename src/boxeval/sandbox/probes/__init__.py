@@ -6,6 +6,9 @@ table of promises, settings, checks and what turns each of them red).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from boxeval.errors import EngineError, IsolationError
 from boxeval.sandbox.probes.ground import BOXES, BoxRole, Ground, prepare
 from boxeval.sandbox.probes.inside import look_inside
@@ -22,11 +25,7 @@ def run_probes(ground: Ground) -> ProbeReport:
     with ground:
         found = [result for role in BOXES for result in _look_at(ground, role)]
         for name, check in OUTSIDE.items():
-            try:
-                verdict = check(ground)
-            except EngineError as error:
-                verdict = Verdict(False, str(error))
-            found.append(ProbeResult(name, "host", *verdict))
+            found.append(ProbeResult(name, "host", *_carry_out(partial(check, ground))))
     left = of_run(ground.engine, ground.owner, ground.run_id)
     found.append(
         ProbeResult("nothing-left", "host", not left, ", ".join(one.name for one in left) or "nothing")
@@ -46,6 +45,17 @@ def _look_at(ground: Ground, role: BoxRole) -> list[ProbeResult]:
             ProbeResult("settings", role, True, "the engine and the kernel applied what was asked for")
         )
         found += look_inside(ground, box, role)
-        found += [ProbeResult(name, role, *check(ground, box)) for name, check in LIVE.items()]
-        found.append(ProbeResult("memory-limit", role, *memory_limit(ground, box)))
+        checks = LIVE | {"memory-limit": memory_limit}
+        found += [
+            ProbeResult(name, role, *_carry_out(partial(check, ground, box)))
+            for name, check in checks.items()
+        ]
     return found
+
+
+def _carry_out(check: Callable[[], Verdict]) -> Verdict:
+    """A check that cannot be carried out shows nothing, which is red."""
+    try:
+        return check()
+    except EngineError as error:
+        return Verdict(False, str(error))

@@ -47,7 +47,7 @@ class Bait:
     @property
     def variable(self) -> str:
         """A variable of the controller's own environment."""
-        return f"BOXEVAL_PROBE_{self.secret[:12]}"
+        return f"PROBE_TOKEN_{self.secret[:12]}"
 
     @property
     def abstract(self) -> str:

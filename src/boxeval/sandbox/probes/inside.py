@@ -76,7 +76,7 @@ def look_inside(ground: Ground, box: Box, role: BoxRole) -> list[ProbeResult]:
     """Run the probe in a started box."""
     env = ground.environment(role)
     try:
-        end = box.run(Job((PROBE, *expectations(ground)), env, HOME, timeout_ms=PROBE_MS), last=False)
+        end = box.run(Job((PROBE, *expectations(ground)), env, "/", timeout_ms=PROBE_MS), last=False)
     except BoxError as error:
         return [ProbeResult(name, role, False, f"no answer: {error}") for name in INSIDE]
     return read_answers(end.stdout.kept, role)

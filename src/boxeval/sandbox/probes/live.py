@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from boxeval.errors import EngineError
 from boxeval.sandbox.box import Box, cgroup_directories
 from boxeval.sandbox.engine import engine_errors
 from boxeval.sandbox.job import HOME, TMP, WORKSPACE, Job
@@ -146,11 +145,8 @@ LIVE: dict[str, Callable[[Ground, Box], Verdict]] = {
 def memory_limit(ground: Ground, box: Box) -> Verdict:
     """Use more memory than there is, as the last thing in a box; the kill must be seen and told."""
     size = ground.policy.limits.memory_mib + ground.policy.limits.swap_mib + EATEN_MIB
-    try:
-        end = box.run(Job((PROBE, "eat", str(size)), {}, "/", timeout_ms=COMMAND_MS), last=True)
-        box.settle()
-    except EngineError as error:
-        return Verdict(False, str(error))
+    end = box.run(Job((PROBE, "eat", str(size)), {}, "/", timeout_ms=COMMAND_MS), last=True)
+    box.settle()
     if end.signal != 9 or not box.end.oom_kills:
         return Verdict(
             False, f"{size} MiB could be used: exit {end.exit_code}, {box.end.oom_kills} kills counted"
