@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,11 @@ def resource(kind: str) -> Path:
     """Folder of shipped files: `images`, `policies` or `suites`; in a wheel they are package data."""
     packaged = PACKAGE / "data" / kind
     return packaged if packaged.is_dir() else PACKAGE.parent.parent / kind
+
+
+def socket_parent() -> str | None:
+    """Where to make a directory for a socket: its path holds at most 107 bytes, so a deep TMPDIR is passed over."""
+    return None if len(tempfile.gettempdir()) < 60 else "/tmp"  # noqa: S108
 
 
 @dataclass(frozen=True, slots=True)

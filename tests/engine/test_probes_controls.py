@@ -254,11 +254,11 @@ def processes(
 def host_mounts(
     ground: Ground, weaken: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, ProbeResult]:
-    """The bait's directory, writable and in its own place, and a socket where an engine's would be."""
+    """The bait's directory, writable and in its own place, and something where an engine's socket would be."""
     here = str(ground.bait.directory)
     seen = [
         {"Type": "bind", "Source": source, "Target": target}
-        for source, target in ((here, here), (f"{here}/gateway/gateway.sock", "/run/docker.sock"))
+        for source, target in ((here, here), (f"{here}/protected/a", "/run/docker.sock"))
     ]
     extend_mounts(monkeypatch, lambda mounts: [*mounts, *seen])
     ground.bait.directory.chmod(0o755)

@@ -21,7 +21,7 @@ from boxeval.sandbox.ownership import Owner
 from boxeval.sandbox.reaper import Reaper
 from boxeval.sandbox.slot import Yard
 from boxeval.sandbox.sweep import abandon, clean
-from boxeval.settings import Settings
+from boxeval.settings import Settings, socket_parent
 from boxeval.spec.plan import PlannedTrial
 from boxeval.trial.cancel import Cancel
 from boxeval.trial.fixtures import FixtureStore
@@ -50,7 +50,7 @@ def run_suite(request: RunRequest, watcher: Watcher, settings: Settings) -> RunE
         ledger = Ledger.create(directory, prepared.plan, key)
         watcher.planned(prepared.plan, directory, prepared.jobs)
         gateway_dir = Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="boxeval-", dir=_short_temp()))
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="boxeval-", dir=socket_parent()))
         )
         gateway = stack.enter_context(Gateway(gateway_dir / "gateway.sock"))
         yard = Yard(
@@ -170,8 +170,3 @@ class _Run:
 
 def _as_ours(error: BaseException) -> BaseException:
     return StorageError(str(error)) if isinstance(error, OSError) else error
-
-
-def _short_temp() -> str | None:
-    """A socket's path holds at most 107 bytes, so a deep TMPDIR is passed over."""
-    return None if len(tempfile.gettempdir()) < 60 else "/tmp"  # noqa: S108

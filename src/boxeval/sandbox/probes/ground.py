@@ -23,7 +23,7 @@ from boxeval.sandbox.job import Job, shell
 from boxeval.sandbox.ownership import Owner
 from boxeval.sandbox.settings import BoxMounts
 from boxeval.sandbox.slot import Slot, Yard, remove_volume
-from boxeval.settings import Settings
+from boxeval.settings import Settings, socket_parent
 from boxeval.spec.policy import Policy, ReadOnlyMount
 
 BoxRole = Literal["agent", "grader"]
@@ -116,8 +116,8 @@ class Ground:
             shown = ReadOnlyMount(source=str(self.bait.protected), target=PROTECTED)
             self.policy = self._asked.model_copy(update={"mounts": (*self._asked.mounts, shown)})
             undo.enter_context(_planted(self.bait))
-            gateway = Path(place) / "gateway"
-            gateway.mkdir(mode=0o700)
+            short = tempfile.TemporaryDirectory(prefix="boxeval-", dir=socket_parent())
+            gateway = Path(undo.enter_context(short))
             undo.enter_context(_listening("\0" + self.bait.abstract))
             undo.enter_context(_listening(str(gateway / "gateway.sock")))
             (gateway / "gateway.sock").chmod(0o666)
