@@ -26,6 +26,7 @@ def doctor(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.contract("G31")
 @pytest.mark.parametrize("policy", ["default", "strict"])
 def test_every_shipped_policy_holds(policy: str, keeper_image: ImageInfo, grader_image: ImageInfo) -> None:
     del keeper_image, grader_image
