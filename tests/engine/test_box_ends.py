@@ -81,7 +81,9 @@ def test_a_deadline_ends_a_daemon_that_ignores_every_signal_it_can(make_box: Mak
 
 @pytest.mark.contract("S27")
 def test_what_outlives_the_main_process_is_counted_and_killed(make_box: MakeBox) -> None:
-    script = "sleep 600 & setsid sleep 600 & (setsid sh -c 'sleep 600 & wait' >&- 2>&- <&- &) ; sleep 0.3; exit 0"
+    script = (
+        "sleep 600 & setsid sleep 600 & (setsid sh -c 'sleep 600 & wait' >&- 2>&- <&- &) ; sleep 0.3; exit 0"
+    )
     command, end = play(make_box(), script)
     assert command.exit_code == 0
     # Three sleeps and the shell that waits for the last one.

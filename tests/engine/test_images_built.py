@@ -84,7 +84,7 @@ def test_a_box_image_gives_its_user_no_way_up(engine: Engine, built: dict[str, I
         "id -u; id -g; id -un; echo ~; stat -c '%u:%g %a' /workspace /home/agent /.boxeval; ls -A /workspace"
     )
     assert run(engine, built[name].tag, script, user="10001:10001").split("\n") == [
-        "10001", "10001", "agent", "/home/agent", "10001:10001 755", "10001:10001 755", "0:0 755", "",
+        "10001", "10001", "agent", "/home/agent", "10001:10001 755", "10001:10001 700", "0:0 755", "",
     ]  # fmt: skip
 
 
