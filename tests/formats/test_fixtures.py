@@ -6,6 +6,7 @@ import hashlib
 import os
 import socket
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,22 @@ def test_an_archive_of_the_same_tree_has_the_same_digest(tmp_path: Path, mode: A
     fixture = read_fixture(workspace("archive", path="t.tar"), tmp_path)
     assert listing(fixture) == TREE
     assert (fixture.digest, fixture.size_bytes) == (TREE_DIGEST, 5)
+
+
+def test_archives_are_read_by_a_python_without_extraction_filters(tmp_path: Path) -> None:
+    """Debian 12 has Python 3.11.2; they came with 3.11.4."""
+    with tarfile.open(tmp_path / "t.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo("empty.txt"))
+    code = (
+        "import tarfile, sys, pathlib\n"
+        "del tarfile.data_filter\n"
+        "from boxeval.formats.archive import read_archive\n"
+        "print(read_archive(pathlib.Path(sys.argv[1]), (), 1000, 'here').members)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "t.tar")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "1\n"
 
 
 def test_git_archives_and_long_names_are_read(tmp_path: Path) -> None:
