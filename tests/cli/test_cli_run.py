@@ -27,6 +27,7 @@ class Controller:
     def __init__(self, observed: list[Observations | None], **end: Any) -> None:
         self.observed = observed
         self.end = end
+        self.close = True
         self.tasks: list[Any] = [samples.task(f"t{n}") for n in range(len(observed))]
         self.thresholds: tuple[Any, ...] = ()
         self.request: RunRequest | None = None
@@ -43,8 +44,7 @@ class Controller:
             if place.trial_id in seen:
                 watcher.finished(samples.trial(plan.task_of(place), seen[place.trial_id]))
         key = load_signing_key(settings, request.key_file)
-        checkpoint = samples.write_run(directory, key, plan, seen)
-        assert checkpoint
+        checkpoint = samples.write_run(directory, key, plan, seen, close=self.close)
         return RunEnd("run-1", directory, checkpoint, **self.end)
 
 
@@ -105,6 +105,20 @@ def test_thresholds_fail_a_run_whose_trials_passed(
 def test_a_signal_beats_the_verdict(suite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     install(Controller([PASSED], interrupted_by=2), monkeypatch)
     assert call(["run", suite]) == 130
+
+
+def test_a_second_signal_leaves_the_ledger_open_and_that_is_no_tampering(
+    suite: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    controller = Controller([PASSED, None], interrupted_by=2)
+    controller.close = False
+    install(controller, monkeypatch)
+    assert call(["run", suite]) == 130
+    said = capsys.readouterr()
+    assert said.out.startswith("INCOMPLETE")
+    assert "the closing line is missing" in said.out
+    assert said.out.splitlines()[-1] == f"run: {load_settings().runs_dir / 'run-1'}"
+    assert "checkpoint" not in said.err
 
 
 def test_what_is_left_behind_is_told(

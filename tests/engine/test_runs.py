@@ -191,9 +191,14 @@ def test_two_signals_end_it_at_once_and_leave_nothing(
     with start(suite, home, cache, stdin=subprocess.PIPE) as process:
         run_id = wait_for_boxes(engine, home / "out")
         process.send_signal(signal.SIGINT)
+        # Two of the same kind that wait for the process are one to it, so the first must have been seen.
+        assert process.stderr is not None
+        while b"once more stops at once" not in (line := process.stderr.readline()):
+            assert line, "it ended without a word"
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-    assert process.returncode == 130
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, (out, err)
+    assert out.startswith(b"INCOMPLETE")
     assert ours(engine, run_id) == []
 
 

@@ -117,7 +117,7 @@ def _tell(
     if short_report:
         _write_short(short_report, report, verified)
     say(render(form, report, verified))
-    place = [f"run: {end.directory}", end.checkpoint]
+    place = [line for line in (f"run: {end.directory}", end.checkpoint) if line]
     if form is Format.TEXT:
         from boxeval.reports.escape import escape
 

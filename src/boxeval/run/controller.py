@@ -156,9 +156,9 @@ class _Run:
             abandon(self._yard.engine, self._yard.owner, self._yard.run_id)
         except BoxevalError as error:
             left.append(str(error))
-        return self._end("", tuple(left))
+        return self._end(None, tuple(left))
 
-    def _end(self, checkpoint: str, left: tuple[str, ...]) -> RunEnd:
+    def _end(self, checkpoint: str | None, left: tuple[str, ...]) -> RunEnd:
         return RunEnd(
             run_id=self._prepared.plan.run_id,
             directory=self._ledger.directory,

@@ -30,11 +30,13 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended. The numbers are in the ledger; `checkpoint` is the line to pin elsewhere."""
+    """How a run ended. The numbers are in the ledger; `checkpoint` is the line to pin elsewhere, None for a run
+    that a second signal left open.
+    """
 
     run_id: str
     directory: Path
-    checkpoint: str
+    checkpoint: str | None
     interrupted_by: int | None = None
     left_behind: tuple[str, ...] = ()
 
