@@ -35,7 +35,7 @@ def test_report_of_a_red_run_is_still_a_good_report(capsys: pytest.CaptureFixtur
     sealed(ok=PASSED, bad=FAILED)
     assert call(["report", "run-1"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("RED: 1 scored trials did not end as expected\n")
+    assert text.startswith("RED: 1 of 2 scored trials did not end as expected\n")
     assert "boxeval show run-1 bad-base-1" in text
 
 

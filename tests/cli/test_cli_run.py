@@ -145,7 +145,7 @@ def test_progress_and_report_go_apart(
         "[2/2] t1[base]#1: failed: verifier_failed: command 1 of 1 exited 1: true",
     ]
     lines = said.out.splitlines()
-    assert lines[0] == "RED: 1 scored trials did not end as expected"
+    assert lines[0] == "RED: 1 of 2 scored trials did not end as expected"
     assert lines[-2] == f"run: {directory}"
     assert lines[-1] == (directory / "checkpoint").read_text().strip()
 

@@ -40,7 +40,7 @@ def bad(tmp_path: Path) -> Path:
 @pytest.mark.contract("S1", "S2")
 def test_validate_a_good_suite(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["validate", str(good)]) == 0
-    assert capsys.readouterr().out == f"{good}: good: 1 tasks for 2 targets\n"
+    assert capsys.readouterr().out == f"{good}: good: 1 task for 2 targets\n"
     assert call(["validate", "--suite", str(good), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["valid"], found["suite"], found["tasks"], found["targets"]) == (True, "s", 1, 2)
@@ -61,6 +61,45 @@ def test_validate_a_bad_suite(bad: Path, capsys: pytest.CaptureFixture[str]) -> 
     found = json.loads(capsys.readouterr().out)
     assert found["valid"] is False
     assert [problem["line"] for problem in found["problems"]] == [9, 10]
+
+
+def test_validate_reads_the_fixtures_and_tells_where_they_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "passwd").symlink_to("/etc/passwd")
+    task = GOOD.partition("tasks:\n")[2]
+    text = GOOD
+    for number, path in enumerate(("tree", "nowhere"), 2):
+        text += task.replace("id: one", f"id: t{number}").replace(
+            "{kind: inline, files: {a.txt: x}}", f"{{kind: temp-copy, path: {path}}}"
+        )
+    Path("s.yaml").write_text(text)
+    assert call(["validate", "s.yaml"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "s.yaml:11:40: tasks[1].workspace.path: workspace `tree`: `passwd` is a symlink that leads out of the tree, "
+        "to `/etc/passwd`",
+        "s.yaml:16:40: tasks[2].workspace.path: workspace `nowhere`: does not exist in `.`",
+    ]
+
+
+def test_a_long_path_is_shown_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    (deep / "bad.yaml").write_text("version: 2\nsuit: x\n")
+    assert call(["validate", str(deep / "bad.yaml")]) == 2
+    assert f"{deep}/bad.yaml:2:1: unknown key `suit`; did you mean `suite`?\n" in capsys.readouterr().err
+
+
+def test_validate_warns_of_what_is_surely_not_meant(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good.write_text(good.read_text().replace('["true"]', '["true"], forbidPaths: [A.txt]'))
+    assert call(["validate", str(good)]) == 0
+    said = capsys.readouterr()
+    warning = "`A.txt` matches no file of the workspace; only new files can"
+    assert said.err == f"warning: {good}:8:48: tasks[0].verify.forbidPaths[0]: {warning}\n"
+    assert call(["validate", str(good), "--json"]) == 0
+    assert [one["message"] for one in json.loads(capsys.readouterr().out)["warnings"]] == [warning]
 
 
 @pytest.mark.parametrize("command", ["validate", "run"])

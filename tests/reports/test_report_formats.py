@@ -43,7 +43,7 @@ def test_kinds_are_those_of_the_outcomes_table(report: Report) -> None:
 @pytest.mark.contract("S33", "P24")
 def test_text_counts(run: VerifiedRun, report: Report) -> None:
     text = render(Format.TEXT, report, run)
-    assert text.splitlines()[0] == "RED: 3 scored trials did not end as expected"
+    assert text.splitlines()[0] == "RED: 3 of 5 scored trials did not end as expected"
     assert text.splitlines()[1] == (
         "8 trials: 1 passed, 1 failed as intended, 1 failed, 1 failed otherwise than intended, "
         "1 passed, but was to fail, 1 void, 1 not counted, 1 missing; pass rate 50.0 %"
@@ -104,7 +104,7 @@ def test_markdown_counts(run: VerifiedRun, report: Report) -> None:
     tokens = MarkdownIt("commonmark").enable("table").parse(render(Format.MD, report, run))
     assert [t.content for t in tokens if t.type == "inline"][:2] == [
         "RED",
-        "`3 scored trials did not end as expected`",
+        "`3 of 5 scored trials did not end as expected`",
     ]
     assert not [t for t in tokens if t.type == "html_block"]
     inline = [child for token in tokens for child in token.children or ()]

@@ -166,7 +166,7 @@ def test_thresholds_name_who_fired_them_and_fail_closed(tmp_path: Path) -> None:
         (("fix[base]#3",), ("fix[base]#3",)),
     ]
     assert found.totals.unexpected == 0
-    assert conclusion(found) == (1, "2 failure thresholds were met")
+    assert conclusion(found) == (1, "2 of 3 failure thresholds were met")
 
 
 def test_a_threshold_asks_scored_trials_only(tmp_path: Path) -> None:

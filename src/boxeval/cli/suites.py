@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from boxeval.cli.output import say, say_json
+from boxeval.cli.output import say, say_json, warn
 from boxeval.cli.places import Json, SuiteArgument, SuiteOption, suite_file
 from boxeval.reports.escape import escape
 
@@ -25,11 +25,14 @@ def add_to(app: typer.Typer) -> None:
 def validate(suite: SuiteArgument = None, suite_option: SuiteOption = None, as_json: Json = False) -> None:
     """Check a suite and every file it names. Nothing is started; every mistake is told with its place."""
     from boxeval.errors import SuiteError
+    from boxeval.formats.sources import read_sources
     from boxeval.formats.suite_v2 import load_suite
+    from boxeval.reports.words import plural
 
     path = suite_file(suite, suite_option)
     try:
         loaded = load_suite(path)
+        read_sources(loaded, {task.id for task in loaded.suite.tasks})
     except SuiteError as error:
         if not as_json:
             raise
@@ -45,10 +48,13 @@ def validate(suite: SuiteArgument = None, suite_option: SuiteOption = None, as_j
                 "tasks": tasks,
                 "targets": targets,
                 "problems": [],
+                "warnings": [_problem(warning) for warning in loaded.warnings],
             }
         )
-    else:
-        say(f"{escape(str(path))}: good: {tasks} tasks for {targets} targets")
+        return
+    for warning in loaded.warnings:
+        warn(f"warning: {warning}")
+    say(f"{escape(str(path))}: good: {plural(tasks, 'task')} for {plural(targets, 'target')}")
 
 
 def _problem(problem: Problem) -> dict[str, object]:

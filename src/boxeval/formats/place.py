@@ -30,8 +30,12 @@ def dotted(path: Path) -> str:
 
 def plain(text: str) -> str:
     """At most 80 characters, with those escaped that a terminal would act on."""
-    short = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
+    return escaped(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+
+
+def escaped(text: str) -> str:
+    """The whole text, with those characters escaped that a terminal would act on."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def show(text: str) -> str:

@@ -29,10 +29,11 @@ class LoadedSuite:
 
     `scripts` has the script of each model by the model's name, and a task's own script by `task:ID`.
     `policies` has every policy that the suite names, and the default one, by the name that was written.
-    `warnings` are about what is allowed and yet surely not meant.
+    `warnings` are about what is allowed and yet surely not meant; `source` knows where each part stands.
     """
 
     suite: Suite
+    source: Source
     sha256: str
     file: Path
     directory: Path
@@ -43,7 +44,7 @@ class LoadedSuite:
 
 def load_suite(path: Path) -> LoadedSuite:
     """Read and check a suite. Raises `SuiteError` with every problem that was found."""
-    shown = place.plain(str(path))
+    shown = place.escaped(str(path))
     try:
         data = read_bounded(path)
     except (OSError, ValueError) as error:
@@ -67,7 +68,7 @@ def load_suite(path: Path) -> LoadedSuite:
         source.problem(where, message) for where, message in (*suite_warnings(suite), *_idle_patterns(suite))
     ]
     digest = hashlib.sha256(data).hexdigest()
-    return LoadedSuite(suite, digest, path, path.parent, scripts, policies, tuple(in_order(warnings)))
+    return LoadedSuite(suite, source, digest, path, path.parent, scripts, policies, tuple(in_order(warnings)))
 
 
 class _Files:
@@ -99,7 +100,7 @@ class _Files:
 
     def script(self, where: place.Path, file: str) -> Script | None:
         try:
-            source = scan(read_bounded(self.directory / file), place.plain(file))
+            source = scan(read_bounded(self.directory / file), place.escaped(file))
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             self.problems.append(self.source.problem(where, f"script {show(file)} cannot be read: {reason}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from boxeval.reports.escape import escape
 from boxeval.reports.tally import Tally
-from boxeval.reports.words import duration
+from boxeval.reports.words import duration, plural
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,12 +30,16 @@ def watching(stream: TextIO, *, quiet: bool) -> Iterator[Watcher]:
     """The watcher that suits a stream; after the block nothing of it is left on the terminal."""
     if quiet:
         yield Silence()
-    elif stream.isatty():
+    elif stream.isatty() and not _cannot_move_cursor():
         with Table(stream) as table:
             yield table
     else:
         with Lines(stream) as lines:
             yield lines
+
+
+def _cannot_move_cursor() -> bool:
+    return os.environ.get("TERM", "").lower() in {"", "dumb", "unknown"}
 
 
 class Silence:
@@ -79,7 +84,9 @@ class Lines:
         """How much there is to do, and where it goes."""
         with self._lock:
             self._tally = Tally(plan)
-        self._queue.put(f"{plan.suite.id}: {len(plan.trials)} trials, {jobs} at a time, in {directory}")
+        self._queue.put(
+            f"{plan.suite.id}: {plural(len(plan.trials), 'trial')}, {jobs} at a time, in {directory}"
+        )
 
     def started(self, trial: PlannedTrial, step: str) -> None:
         """A line when a trial first shows up, so that a log tells which one hangs."""

@@ -22,6 +22,7 @@ from boxeval.reports.words import (
     kind_of_line,
     number,
     percent,
+    plural,
     received,
 )
 from boxeval.settings import load_settings
@@ -118,7 +119,7 @@ def _summary(report: Report) -> str:
         kinds.append(f"{report.totals.missing} missing")
     rate = report.totals.pass_rate
     rated = "" if rate is None else f"; pass rate {percent(rate)}"
-    return f"{_plural(report.totals.trials, 'trial')}: {', '.join(kinds) or 'none ran'}{rated}"
+    return f"{plural(report.totals.trials, 'trial')}: {', '.join(kinds) or 'none ran'}{rated}"
 
 
 def _warnings(report: Report, code: int) -> tuple[str, ...]:
@@ -135,9 +136,7 @@ def _warnings(report: Report, code: int) -> tuple[str, ...]:
         )
     if report.selection:
         chosen = ", ".join(f"{name} {value}" for name, value in report.selection.items())
-        found.append(
-            f"a selection only ({chosen}): {_plural(report.left_out, 'trial')} of the suite left out"
-        )
+        found.append(f"a selection only ({chosen}): {plural(report.left_out, 'trial')} of the suite left out")
     return tuple(found)
 
 
@@ -179,7 +178,7 @@ def _thresholds(report: Report) -> tuple[Entry, ...]:
     return tuple(
         Entry(
             f"{fired.condition.metric} {fired.condition.op.value} {fired.condition.value}",
-            f"met by {_plural(len(fired.fired_by), 'trial')}",
+            f"met by {plural(len(fired.fired_by), 'trial')}",
             (
                 ("trials", ", ".join(fired.fired_by)),
                 *((("unmeasured in", ", ".join(fired.unresolved)),) if fired.unresolved else ()),
@@ -238,7 +237,3 @@ def _facts(report: Report) -> tuple[Fact, ...]:
         ("engine", f"{made.engine} {made.engine_version}, {made.storage_driver}, kernel {made.kernel}"),
         ("signed by", f"{report.key_label or 'a key without a label'} ({report.keyid[:16]})"),
     )
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from boxeval.receipts.verify import VerifiedRun
 from boxeval.reports.escape import escape
 from boxeval.reports.story import Entry, Fact, tell
+from boxeval.reports.words import plural
 from boxeval.spec.report import Report
 
 
@@ -60,7 +61,7 @@ def render_verified(run: VerifiedRun) -> str:
         *facts(
             (
                 ("run", run.plan.run_id),
-                ("receipts", f"{len(run.trials)}, for {len(run.plan.trials)} planned trials"),
+                ("receipts", f"{len(run.trials)}, for {plural(len(run.plan.trials), 'planned trial')}"),
                 ("key", key),
                 ("opened", run.opened_at),
                 ("closed", run.closed_at or "never"),

@@ -52,6 +52,11 @@ def kind_counts(report: Report) -> dict[Kind, int]:
     return {kind: kinds.count(kind) for kind in Kind if kind in kinds}
 
 
+def plural(count: int, noun: str) -> str:
+    """`1 trial`, `2 trials`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def is_incomplete(report: Report) -> bool:
     """Whether something that was planned has no verdict, whatever the verdicts of the rest are."""
     totals = report.totals

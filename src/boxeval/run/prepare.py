@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from boxeval import __version__
-from boxeval.errors import FixtureError, ImageError, SuiteError, UsageError
-from boxeval.errors import Problem as SuiteProblem
-from boxeval.formats.fixtures import Fixture, GitSource, fixture_recipe, git_source, read_fixture
-from boxeval.formats.suite_v2 import LoadedSuite, load_suite
+from boxeval.errors import ImageError, UsageError
+from boxeval.formats.fixtures import Fixture, GitSource, fixture_recipe
+from boxeval.formats.sources import read_sources
+from boxeval.formats.suite_v2 import load_suite
 from boxeval.receipts.ledger import utc_now
 from boxeval.rules.planning import PlanInputs, check_memory, default_jobs, make_plan
 from boxeval.rules.selection import Selection, grader_image_of, image_of, select
@@ -22,7 +22,6 @@ from boxeval.sandbox.engine import Engine
 from boxeval.sandbox.images import GRADER, KEEPER, ImageInfo, ensure
 from boxeval.settings import Settings
 from boxeval.spec.plan import Plan, PlannedImage, Provenance
-from boxeval.spec.suite import Target, Task, WorkspaceKind
 
 Sources = Mapping[tuple[str, str], Fixture | GitSource]
 BUILDS_AT_ONCE = 4
@@ -51,7 +50,8 @@ def prepare(request: RunRequest, engine: Engine, settings: Settings, watcher: Wa
     selection = Selection(request.targets, request.tasks, request.tags, request.smoke)
     targets, tasks = select(loaded.suite, selection)
     pairs = [(task, target) for target in targets for task in tasks]
-    sources = _sources(loaded, pairs)
+    read = read_sources(loaded, {task.id for task in tasks})
+    sources = {(task.id, target.id): read[task.id] for task, target in pairs}
     if not request.allow_network:
         _refuse_network(sources)
     recipes = {
@@ -115,23 +115,6 @@ def provenance(engine: Engine) -> Provenance:
         kernel=facts.kernel,
         architecture=facts.architecture,
     )
-
-
-def _sources(loaded: LoadedSuite, pairs: Iterable[tuple[Task, Target]]) -> Sources:
-    """Every task's fixture, read once. All that cannot be read are told at once."""
-    read: dict[str, Fixture | GitSource] = {}
-    problems: list[SuiteProblem] = []
-    for task in {task.id: task for task, _ in pairs}.values():
-        try:
-            if task.workspace.kind is WorkspaceKind.GIT:
-                read[task.id] = git_source(task.workspace, loaded.directory)
-            else:
-                read[task.id] = read_fixture(task.workspace, loaded.directory)
-        except FixtureError as error:
-            problems.append(SuiteProblem(loaded.file.name, f"task {task.id}", str(error)))
-    if problems:
-        raise SuiteError(problems)
-    return {(task.id, target.id): read[task.id] for task, target in pairs}
 
 
 def _refuse_network(sources: Sources) -> None:

@@ -65,9 +65,10 @@ def conclusion(report: Report) -> tuple[int, str]:
     totals = report.totals
     fired = [threshold for threshold in report.thresholds if threshold.fired_by]
     if totals.unexpected:
-        return 1, f"{totals.unexpected} scored trials did not end as expected"
+        scored = totals.passed + totals.failed
+        return 1, f"{totals.unexpected} of {scored} scored trials did not end as expected"
     if fired:
-        return 1, f"{len(fired)} failure thresholds were met"
+        return 1, f"{len(fired)} of {len(report.thresholds)} failure thresholds were met"
     if totals.void or totals.missing or not report.complete or report.interrupted_by:
         return 3, f"incomplete: {totals.void} void, {totals.missing} missing"
     if not totals.passed and not totals.failed:

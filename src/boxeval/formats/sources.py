@@ -1,0 +1,31 @@
+"""The fixtures of a suite's tasks, each mistake told at the place where the suite names it."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from boxeval.errors import FixtureError, Problem, SuiteError
+from boxeval.formats.fixtures import Fixture, GitSource, git_source, read_fixture
+from boxeval.formats.suite_v2 import LoadedSuite
+from boxeval.spec.suite import WorkspaceKind
+
+
+def read_sources(loaded: LoadedSuite, wanted: Container[str]) -> dict[str, Fixture | GitSource]:
+    """What the workspaces of the tasks in `wanted` are made of, by task id; each is read once.
+
+    Needs no engine. Raises `SuiteError` with every one that cannot be read.
+    """
+    read: dict[str, Fixture | GitSource] = {}
+    problems: list[Problem] = []
+    for index, task in enumerate(loaded.suite.tasks):
+        if task.id not in wanted:
+            continue
+        workspace = task.workspace
+        reader = git_source if workspace.kind is WorkspaceKind.GIT else read_fixture
+        try:
+            read[task.id] = reader(workspace, loaded.directory)
+        except FixtureError as error:
+            problems.append(loaded.source.problem(("tasks", index, "workspace", "path"), str(error)))
+    if problems:
+        raise SuiteError(problems)
+    return read
