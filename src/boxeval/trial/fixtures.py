@@ -30,6 +30,9 @@ from boxeval.trial.cancel import Cancel
 from boxeval.trial.fault import StageFault
 from boxeval.trial.git_jobs import Fetch, notes_of
 
+GIT = "git"
+"""Role of the box in which a repository is cloned."""
+
 
 @dataclass(frozen=True, slots=True)
 class FixtureRef:
@@ -110,7 +113,7 @@ class FixtureStore:
             if cached := _cached(making.slot, key):
                 return cached
             made = replace(making, image=self._git_image, bridge=source.needs_network)
-            return made.make(key, base, fetch.jobs(self._git_image), trial_id, "git", fetch.inside)
+            return made.make(key, base, fetch.jobs(self._git_image), trial_id, GIT, fetch.inside)
 
     def _one_at_a_time(self, key: str) -> threading.Lock:
         with self._lock:
@@ -147,8 +150,9 @@ class Making:
         if end.error or end.differences or not end.settled:
             raise EngineError(end.error or "; ".join(end.differences) or "a set-up box did not settle")
         if end.commands and (failed := end.commands[-1]).exit_code != 0:
-            raise StageFault(FailureClass.SETUP_FAILED, _said(len(end.commands), len(jobs), jobs, failed))
-        notes = notes_of(end.commands[-1].stdout.kept) if role == "git" else {}
+            said = _git_said if role == GIT else _set_up_said
+            raise StageFault(FailureClass.SETUP_FAILED, said(len(end.commands), jobs, failed))
+        notes = notes_of(end.commands[-1].stdout.kept) if role == GIT else {}
         try:
             made = slot.keeper.adopt(
                 key, slot.policy, f"{AGENT}.{role}", "" if inside else base.key, inside, notes
@@ -159,14 +163,29 @@ class Making:
         return _ref(key, made)
 
 
-def _said(number: int, of: int, jobs: tuple[Job, ...], end: CommandEnd) -> str:
-    how = "timed out" if end.timed_out else end.spawn_error or f"exited {end.exit_code}"
-    if end.signal and not end.timed_out:
-        how = f"ended by signal {end.signal}"
-    last = end.stderr.kept.decode("utf-8", "backslashreplace").strip().splitlines()[-1:]
-    return f"set-up command {number} of {of} {how}: {jobs[number - 1].argv[-1][:120]}" + "".join(
-        f" ({line[:120]})" for line in last
-    )
+def _set_up_said(number: int, jobs: tuple[Job, ...], end: CommandEnd) -> str:
+    command = jobs[number - 1].argv[-1][:120]
+    last = "".join(f" ({line[:120]})" for line in _stderr(end)[-1:])
+    return f"set-up command {number} of {len(jobs)} {_how(end)}: {command}{last}"
+
+
+def _git_said(_number: int, _jobs: tuple[Job, ...], end: CommandEnd) -> str:
+    """Git says first what failed, and then much on what else could be tried."""
+    lines = _stderr(end)
+    why = next((line for line in lines if line.startswith(("fatal:", "error:"))), "".join(lines[-1:]))
+    return f"the repository cannot be cloned: {why[:200] or _how(end)}"
+
+
+def _how(end: CommandEnd) -> str:
+    if end.timed_out:
+        return "timed out"
+    if end.signal:
+        return f"ended by signal {end.signal}"
+    return end.spawn_error or f"exited {end.exit_code}"
+
+
+def _stderr(end: CommandEnd) -> list[str]:
+    return end.stderr.kept.decode("utf-8", "backslashreplace").strip().splitlines()
 
 
 def _key(slot: Slot, text: str) -> str:
