@@ -14,6 +14,8 @@ from cli_process import boxeval
 from boxeval import errors
 from boxeval.cli import app as command_line
 from boxeval.cli.app import call
+from boxeval.cli.output import camel
+from boxeval.sandbox.images import StoredImage
 
 
 def ending(monkeypatch: pytest.MonkeyPatch, fail: Callable[[], None]) -> int:
@@ -147,6 +149,18 @@ def test_a_full_disk_behind_standard_output_is_70() -> None:
         )
     assert done.returncode == 70
     assert done.stderr.startswith("boxeval: cannot write to standard output: ")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_are_no_fault(closed: str) -> None:
+    command = f'exec "$0" -m boxeval runs {closed}'
+    done = subprocess.run(["/bin/sh", "-c", command, sys.executable], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_json_names_are_camel_case() -> None:
+    tag = StoredImage("boxeval/base:1", "sha256:1", 5, current=True, in_use=False)
+    assert list(camel(tag)) == ["tag", "imageId", "sizeBytes", "current", "inUse"]
 
 
 def test_any_locale_can_print_any_report() -> None:

@@ -47,6 +47,14 @@ def test_a_run_is_a_path_if_it_has_a_slash(tmp_path: Path, monkeypatch: pytest.M
         run_directory("./a\0b", settings)
 
 
+@pytest.mark.parametrize("run", ["x" * 300, f"./{'x' * 300}"])
+def test_a_run_that_no_file_system_can_hold(run: str) -> None:
+    settings = load_settings()
+    settings.runs_dir.mkdir(parents=True)
+    with pytest.raises(UnreadableError, match="cannot be read: File name too long"):
+        run_directory(run, settings)
+
+
 def test_a_file_beats_a_built_in_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("boxeval.settings.resource", lambda kind: tmp_path / kind)
     (tmp_path / "suites").mkdir()

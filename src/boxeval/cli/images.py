@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from boxeval.cli.output import say, say_json, warn
+from boxeval.cli.output import camel, say, say_json, warn
 from boxeval.cli.places import Json
 from boxeval.reports.escape import escape
 
@@ -21,15 +21,13 @@ def add_to(app: typer.Typer) -> None:
 @images_app.command()
 def build(as_json: Json = False) -> None:
     """Build every image that is missing; the base is pulled, or made from packages without a registry."""
-    from dataclasses import asdict
-
     from boxeval.reports.words import size
     from boxeval.sandbox.engine import connect
     from boxeval.sandbox.images import build_all
 
     built = build_all(connect(), note=warn)
     if as_json:
-        say_json([asdict(image) for image in built])
+        say_json([camel(image) for image in built])
         return
     for image in built:
         say(f"{escape(image.tag)}  {image.image_id}  {size(image.size_bytes)}")
@@ -38,15 +36,13 @@ def build(as_json: Json = False) -> None:
 @images_app.command("ls")
 def list_all(as_json: Json = False) -> None:
     """List boxeval's images with their sizes; layers that images share are counted in each."""
-    from dataclasses import asdict
-
     from boxeval.reports.words import size
     from boxeval.sandbox.engine import connect
     from boxeval.sandbox.images import list_images
 
     images = list_images(connect())
     if as_json:
-        say_json([asdict(image) for image in images])
+        say_json([camel(image) for image in images])
         return
     for image in images:
         notes = [word for word, is_so in (("old", not image.current), ("in use", image.in_use)) if is_so]
@@ -63,7 +59,7 @@ def prune(
     as_json: Json = False,
 ) -> None:
     """Remove boxeval's images that no container uses. Nothing of others is touched."""
-    from boxeval.reports.words import size
+    from boxeval.reports.words import plural, size
     from boxeval.sandbox.engine import connect
     from boxeval.sandbox.images import prune as prune_images
 
@@ -73,4 +69,4 @@ def prune(
         return
     for image in removed:
         say(f"removed {escape(image.tag)}")
-    say(f"{len(removed)} images removed, {size(freed_bytes)} freed")
+    say(f"{plural(len(removed), 'image')} removed, {size(freed_bytes)} freed")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from boxeval.errors import StorageError
 from boxeval.reports.escape import escape
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 def say(text: str) -> None:
@@ -27,6 +31,15 @@ def say_json(value: object) -> None:
     import json
 
     say(json.dumps(value, indent=2, allow_nan=False))
+
+
+def camel(record: DataclassInstance) -> dict[str, object]:
+    """The fields of a dataclass under the names that JSON has everywhere here: camelCase."""
+    from dataclasses import asdict
+
+    from pydantic.alias_generators import to_camel
+
+    return {to_camel(name): value for name, value in asdict(record).items()}
 
 
 def complain(message: str) -> None:

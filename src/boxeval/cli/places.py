@@ -46,11 +46,18 @@ def run_directory(run: str, settings: Settings) -> Path:
     if "\0" in run:
         raise UsageError("RUN holds a NUL byte")
     if "/" in run:
-        if not Path(run).is_dir():
+        if not _is_directory(Path(run)):
             raise UnreadableError(f"{run}: no such directory")
         return Path(run)
     if run in {"", ".", ".."} or "\\" in run:
         raise UsageError(f"{run!r} cannot be the id of a run; give an id, or a path with a `/`")
-    if not (settings.runs_dir / run).is_dir():
+    if not _is_directory(settings.runs_dir / run):
         raise UnreadableError(f"no run {run} in {settings.runs_dir}; `boxeval runs` lists those there are")
     return settings.runs_dir / run
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError as error:
+        raise UnreadableError(f"{path}: cannot be read: {error.strerror}") from None

@@ -122,7 +122,10 @@ class Trust:
     def local(cls, settings: Settings) -> Trust:
         """The keys that this machine trusts; none before its first run."""
         file = settings.keys_dir / "trusted.json"
-        return cls.load([file]) if file.exists() else cls()
+        try:
+            return cls.load([file]) if file.exists() else cls()
+        except PermissionError as error:
+            raise UsageError(f"{file}: trust file cannot be read: {error.strerror}") from None
 
     def plus(self, other: Trust) -> Trust:
         """The keys of both."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from boxeval.errors import UnreadableError
 from boxeval.receipts.canonical import MAX_BYTES, MalformedError, read
 from boxeval.receipts.ledger import CHECKPOINT, LEDGER, PLAN
 from boxeval.receipts.storage import open_regular, read_regular
@@ -31,10 +32,14 @@ class ListedRun:
 
 
 def listed_runs(runs_dir: Path) -> list[ListedRun]:
-    """Every run directory, by name; ids sort by time."""
-    if not runs_dir.is_dir():
+    """Every run directory, by name; ids sort by time. UnreadableError if it cannot be looked at."""
+    try:
+        paths = sorted(path for path in runs_dir.iterdir() if path.is_dir())
+    except FileNotFoundError:
         return []
-    return [_listed(path) for path in sorted(runs_dir.iterdir()) if path.is_dir()]
+    except OSError as error:
+        raise UnreadableError(f"{runs_dir}: cannot be read: {error.strerror}") from None
+    return [_listed(path) for path in paths]
 
 
 def render_listing(runs: list[ListedRun]) -> str:

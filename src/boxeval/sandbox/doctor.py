@@ -19,7 +19,7 @@ from boxeval.sandbox.recipes import FINAL
 from boxeval.settings import Settings, load_settings
 
 State = Literal["ok", "warn", "fail"]
-GIB = 1024**3
+MIB, GIB = 1024**2, 1024**3
 FEW_GIB, TOO_FEW_GIB = 5, 1
 
 
@@ -143,7 +143,7 @@ def _images_and_workspaces(engine: Engine, settings: Settings) -> Iterator[Findi
     current = {image.tag.partition(":")[0]: image for image in list_images(engine) if image.current}
     for name in FINAL:
         if image := current.get(name):
-            yield Finding(name, f"{image.tag}, {image.size_bytes / 1e6:.0f} MB", "ok")
+            yield Finding(name, f"{image.tag}, {image.size_bytes / MIB:.1f} MiB", "ok")
         else:
             yield Finding(name, "not built", "warn", "the next run builds it, or now: boxeval images build")
     yield _workspaces(engine, settings, next((current[name] for name in FINAL if name in current), None))
