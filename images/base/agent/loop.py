@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from chat import ChatClient, Reply
@@ -11,6 +11,7 @@ from tools import Toolbox
 
 MAX_TURNS = 12
 THREADS = 8
+POLL_S = 0.2
 
 SYSTEM = """\
 You are an agent that works in the directory {root}. Do what the user asks with the tools that you have.
@@ -49,12 +50,16 @@ def _do(reply: Reply, toolbox: Toolbox, ledger: Ledger) -> list[dict[str, object
     """Run one batch of calls side by side; results come back in the order of the calls."""
     with ThreadPoolExecutor(min(len(reply.calls), THREADS)) as pool:
         try:
-            done = list(pool.map(lambda call: (call, toolbox.run(call.name, call.arguments)), reply.calls))
+            running = [pool.submit(toolbox.run, call.name, call.arguments) for call in reply.calls]
+            # Never without a timeout: a signal that comes just before a wait does not end it.
+            while wait(running, POLL_S).not_done:
+                pass
         except BaseException:
             toolbox.stop()  # or the pool would wait for commands that nobody needs any more
             raise
     messages: list[dict[str, object]] = []
-    for call, result in done:
+    for call, future in zip(reply.calls, running, strict=True):
+        result = future.result()
         ledger.add("tool", call_id=call.id, name=call.name, error=result.error, text=result.text)
         messages.append({"role": "tool", "tool_call_id": call.id, "content": result.text})
     return messages
