@@ -116,6 +116,10 @@ def kinds(changes: dict[bytes, Told]) -> dict[bytes, tuple[str | None, str | Non
         ("rm f; mkfifo f", {b"f": ("file", "fifo")}),
         ("python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('s')\"", {b"s": (None, "socket")}),
         ("ln f hard", {b"hard": (None, "file")}),
+        ("ln f hard; echo more >> hard", {b"f": ("file", "file"), b"hard": (None, "file")}),
+        ("! mknod w c 0 0; ! mknod n c 1 3; ! mknod b b 7 0; ! mknod f.w c 0 0", {}),
+        ("python3 -c \"import os\nfor n in ('trusted', 'user'):\n"
+         "  try: os.setxattr('d', n + '.overlay.opaque', b'y')\n  except OSError: pass\"", {}),
         ("chmod 0 d/deep; chmod 0 d", {b"d": ("directory", "directory"), b"d/deep": ("file", "file")}),
     ],
 )  # fmt: skip

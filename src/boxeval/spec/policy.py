@@ -41,7 +41,7 @@ class CollectCaps(Record):
 
     bytes: Positive = Field(256 * 1024 * 1024, description="Content of all changed files.")
     members: Positive = Field(100_000, description="Changed paths.")
-    depth: Positive = Field(128, description="Nested directories.")
+    depth: Annotated[int, Field(ge=1, le=256)] = Field(128, description="Nested directories.")
     name_bytes: Positive = Field(255, description="One name.")
     path_bytes: Positive = Field(4096, description="One path.")
     time_ms: Positive = Field(60_000, description="Time to read it all.")
