@@ -11,6 +11,7 @@ import contextlib
 import socket
 import struct
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from boxeval.errors import BoxError
@@ -18,6 +19,7 @@ from boxeval.sandbox.engine import Engine, engine_errors
 
 MAX_FRAME = 1 << 20
 MAX_STDERR = 4096
+AT_ONCE = 1 << 16
 STDOUT = 1
 
 
@@ -42,11 +44,21 @@ class Attachment:
         connection: socket.socket = getattr(raw, "_sock", raw)
         return cls(connection, raw)
 
-    def send(self, kind: bytes, payload: bytes = b"", timeout_s: float = 60) -> None:
+    def send(self, kind: bytes, payload: bytes = b"") -> None:
         """Send one frame whole, or raise BoxError."""
+        self.send_all(((kind, payload),))
+
+    def send_all(self, frames: Iterable[tuple[bytes, bytes]], timeout_s: float = 60) -> None:
+        """Send frames, small ones together; `timeout_s` is for the box to take what was sent at once."""
+        held = bytearray()
         try:
             self._socket.settimeout(timeout_s)
-            self._socket.sendall(kind + struct.pack(">I", len(payload)) + payload)
+            for kind, payload in frames:
+                held += kind + struct.pack(">I", len(payload)) + payload
+                if len(held) > AT_ONCE:
+                    self._socket.sendall(held)
+                    held.clear()
+            self._socket.sendall(held)
         except OSError as error:
             raise BoxError(f"the box does not take its input: {error}") from error
 

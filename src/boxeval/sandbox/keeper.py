@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -103,25 +103,7 @@ class KeeperClient:
         self._attachment.send(b"Q", json.dumps({"op": op, **arguments}).encode())
 
     def _send_entries(self, entries: Iterable[FixtureEntry]) -> None:
-        for entry in entries:
-            head = {
-                "path": _b64(entry.path),
-                "kind": entry.kind.value,
-                "mode": entry.mode,
-                "size": entry.size_bytes,
-                "link": _b64(entry.link),
-            }
-            self._attachment.send(b"E", json.dumps(head).encode())
-            left = entry.size_bytes
-            if entry.open is not None:
-                with entry.open() as source:
-                    while left > 0:
-                        piece = source.read(min(PIECE, left))
-                        # A source that shrank meanwhile is filled up here and refused by its digest there.
-                        piece = piece or b"\0" * min(PIECE, left)
-                        self._attachment.send(b"D", piece)
-                        left -= len(piece)
-        self._attachment.send(b"Z")
+        self._attachment.send_all(_frames_of(entries))
 
     def _answer(self, op: str, until: float) -> dict[str, Any]:
         answer = answer_of(*self._receive(until))
@@ -138,6 +120,27 @@ class KeeperClient:
             said = self._attachment.stderr.decode("utf-8", "backslashreplace").strip()
             raise BoxError("the keeper is gone" + (f": {said[-300:]}" if said else ""))
         return frame
+
+
+def _frames_of(entries: Iterable[FixtureEntry]) -> Iterator[tuple[bytes, bytes]]:
+    for entry in entries:
+        head = {
+            "path": _b64(entry.path),
+            "kind": entry.kind.value,
+            "mode": entry.mode,
+            "size": entry.size_bytes,
+            "link": _b64(entry.link),
+        }
+        yield b"E", json.dumps(head).encode()
+        left = entry.size_bytes
+        if entry.open is not None:
+            with entry.open() as source:
+                while left > 0:
+                    # A source that shrank meanwhile is filled up here and refused by its digest there.
+                    piece = source.read(min(PIECE, left)) or b"\0" * min(PIECE, left)
+                    yield b"D", piece
+                    left -= len(piece)
+    yield b"Z", b""
 
 
 def _b64(data: bytes) -> str:
