@@ -6,6 +6,7 @@ from layers it treats as hostile.
 
     /slot/agent, /slot/grade     two capped tmpfs, so that a candidate that fills its disk leaves the
                                  grader's alone; NAME/{upper,work} in them are layers of the current trial
+    /slot/home, /slot/tmp        two more, which the boxes of a trial with steps share, one after another
     /fixtures/KEY/{tree,digest,notes}  complete fixtures, written once
     /opt/boxeval/tools/shim      shared with the boxes through a volume
 """
@@ -18,24 +19,17 @@ import secrets
 import stat
 from base64 import b64decode, b64encode
 
+from collect import Caps, Collector
 from forward import Forwarder
-from trees import (
-    DIRECTORY,
-    EPOCH,
-    FILE,
-    Caps,
-    Collector,
-    Planter,
-    empty,
-    is_opaque,
-    is_whiteout,
-    kind_of,
-    parents_first,
-)
+from layers import is_opaque, is_whiteout
+from rollback import Rollback
+from trees import DIRECTORY, EPOCH, FILE, Planter, empty, kind_of, parents_first
 from wire import CHUNK, Gone, OverCap, Refused, Wire
 
 AREAS, FIXTURES = ("/slot/agent", "/slot/grade"), "/fixtures"
+PRIVATE = {"/slot/home": 0o700, "/slot/tmp": 0o1777}
 NAMED = 20
+MAX_FAULTS = 100
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,127}")
 
 
@@ -83,8 +77,10 @@ class Keeper:
 
     def do_reset(self):
         self.forwarder.close()
-        for area in AREAS:
+        for area in (*AREAS, *PRIVATE):
             empty(area)
+        for area, mode in PRIVATE.items():
+            os.chmod(area, mode)
 
     def do_layer(self, name, uid, gid):
         """An empty layer, whose root belongs to the box's user."""
@@ -157,17 +153,48 @@ class Keeper:
             notes = json.load(source)
         return {"digest": digest, **notes}
 
-    def do_collect(self, layer, base, caps, old_bytes, all_old_bytes):
-        """Stream every change of `layer` against fixture `base`."""
+    def do_list_fixture(self, key):
+        """Stream path and kind of everything in a fixture."""
+        for path, kind, _ in parents_first(os.fsencode(f"{FIXTURES}/{safe(key)}/tree")):
+            self.wire.send_json(b"E", {"path": b64encode(path).decode(), "kind": kind})
+
+    def do_collect(self, layers, below, base, caps, old_bytes, all_old_bytes):
+        """Stream every change that `layers` make to the layers `below` over fixture `base`."""
         collector = Collector(self.wire, Caps(**caps), old_bytes, all_old_bytes)
-        upper = os.open(f"{layer_of(layer)}/upper", DIRECTORY)
-        lower = os.open(f"{FIXTURES}/{safe(base)}/tree", DIRECTORY)
-        try:
-            collector.directory(upper, lower, b"", hidden=False)
-        finally:
-            os.close(upper)
-            os.close(lower)
+        with self.opened(layers) as over, self.opened(below, base) as under:
+            collector.directory(over, under, b"", hidden=False)
         return {"repositories": [b64encode(path).decode() for path in collector.repositories[:NAMED]]}
+
+    def do_rollback(self, layer, below, base):
+        """Receive paths, and make each of them in `layer` what it is below."""
+        rollback = Rollback(self.paths())
+        with self.opened([layer]) as over, self.opened(below, base) as under:
+            rollback.directory(over[0], under, b"", hidden=False)
+        faults = [[b64encode(path).decode(), reason] for path, reason in rollback.faults]
+        return {"faults": faults[:MAX_FAULTS], "more": len(faults[MAX_FAULTS:])}
+
+    @contextlib.contextmanager
+    def opened(self, layers, base=None):
+        """A stack of layers, topmost first, over a fixture, as open directories."""
+        places = [f"{layer_of(layer)}/upper" for layer in layers]
+        places += [f"{FIXTURES}/{safe(base)}/tree"] if base else []
+        with contextlib.ExitStack() as stack:
+            descriptors = []
+            for place in places:
+                descriptors.append(os.open(place, DIRECTORY))
+                stack.callback(os.close, descriptors[-1])
+            yield descriptors
+
+    def paths(self):
+        """Receive lists of paths until Z."""
+        found = set()
+        kind, data = self.wire.receive()
+        while kind == b"E":
+            found.update(b64decode(path) for path in json.loads(data))
+            kind, data = self.wire.receive()
+        if kind != b"Z":
+            raise Gone("unexpected frame")
+        return found
 
     def do_open_gateway(self, port):
         self.forwarder.open(port)

@@ -66,7 +66,7 @@ def changes_of(slot: Slot, grader_image: ImageInfo) -> Iterator[Callable[..., di
         assert box.settle().settled
         box.remove()
         remove_volume(slot.yard.engine, workspace)
-        stream = slot.keeper.collect("agent.agent", key, caps or slot.policy.collect, drink, old)
+        stream = slot.keeper.collect(["agent.agent"], key, caps or slot.policy.collect, drink, old)
         found = {told.change.path: told for told in stream}
         run.repositories = stream.repositories  # type: ignore[attr-defined]
         return found

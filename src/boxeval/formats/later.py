@@ -18,7 +18,7 @@ _KEYS: dict[type[Record], tuple[str, ...]] = {
     Target: ("agent",),
     Model: ("replay", "upstream", "model", "pricing"),
     Task: (
-        *("kind", "deviation", "tier", "steps", "writes", "protect", "secrets", "services", "faults"),
+        *("kind", "deviation", "tier", "secrets", "services", "faults"),
         *("requiredEvidence", "evidence", "k"),
     ),
     Workspace: ("writeBack",),

@@ -26,7 +26,8 @@ _ORDER = (
         "ToolCall",
         "Usage",
     ),
-    *("Task", "Workspace", "InlineFile", "Runner", "Verify", "Assertion", "Metrics", "Thresholds"),
+    *("Task", "Workspace", "InlineFile", "Runner", "Step", "StepVerify", "Verify", "Assertion", "Metrics"),
+    "Thresholds",
 )
 _SUITE_HEAD = """# Suite reference
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 
 from boxeval.errors import FixtureError, Problem, SuiteError
+from boxeval.formats.boundaries import Boundaries, fixture_faults
+from boxeval.formats.faults import Fault
 from boxeval.formats.fixtures import Fixture, GitSource, git_source, read_fixture
 from boxeval.formats.suite_v2 import LoadedSuite
-from boxeval.spec.suite import WorkspaceKind
+from boxeval.rules.paths import readable
+from boxeval.spec.suite import Task, WorkspaceKind
 
 
 def read_sources(loaded: LoadedSuite, wanted: Container[str]) -> dict[str, Fixture | GitSource]:
@@ -26,6 +29,16 @@ def read_sources(loaded: LoadedSuite, wanted: Container[str]) -> dict[str, Fixtu
             read[task.id] = reader(workspace, loaded.directory)
         except FixtureError as error:
             problems.append(loaded.source.problem(("tasks", index, "workspace", "path"), str(error)))
+        else:
+            faults = _boundary_faults(task, read[task.id])
+            problems += [loaded.source.problem(("tasks", index, *place), fault) for place, fault in faults]
     if problems:
         raise SuiteError(problems)
     return read
+
+
+def _boundary_faults(task: Task, source: Fixture | GitSource) -> Iterator[Fault]:
+    """`writes` and `protect` against the files. Of those that a box makes, the trial tells."""
+    bounds = Boundaries.of(task)
+    if not bounds.is_empty and isinstance(source, Fixture) and not task.workspace.setup:
+        yield from fixture_faults(bounds, {readable(entry.path): entry.kind for entry in source.entries()})

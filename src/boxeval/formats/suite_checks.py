@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from boxeval.formats.faults import Fault, env_faults
 from boxeval.formats.place import dotted, show
-from boxeval.formats.task_checks import Fault, assertion_faults, env_faults, task_faults
+from boxeval.formats.task_checks import assertion_faults, task_faults
+from boxeval.rules.selection import asks_a_model
 from boxeval.spec.metrics import METRICS, did_you_mean
-from boxeval.spec.suite import RunnerKind, Suite
+from boxeval.spec.suite import Suite
 
 MAX_TRIALS = 100_000
 
@@ -71,6 +73,7 @@ def _models(suite: Suite) -> Iterator[Fault]:
             yield path, f"there is no model {show(name)}{hint}"
     lacking = [target.id for target in suite.matrix.targets if not (target.model or suite.defaults.model)]
     for index, task in enumerate(suite.tasks):
-        if task.runner.kind is RunnerKind.SCRIPTED and task.runner.script is None and lacking:
-            message = f"kind `scripted` needs `script`, or a model, and target {show(lacking[0])} has none"
-            yield ("tasks", index, "runner"), message
+        if asks_a_model(task) and task.runner.script is None and lacking:
+            who = "a prompt" if task.steps else "kind `scripted`"
+            message = f"{who} needs `script`, or a model, and target {show(lacking[0])} has none"
+            yield ("tasks", index, "steps" if task.steps else "runner"), message

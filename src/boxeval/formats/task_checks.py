@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from pydantic.alias_generators import to_camel
 
-from boxeval.formats.paths import collisions, file_fault, inner_fault
-from boxeval.formats.patterns import first_negation_fault, pattern_fault
-from boxeval.formats.place import Path, show
+from boxeval.formats.faults import (
+    Fault,
+    below,
+    commands_faults,
+    env_faults,
+    files_faults,
+    patterns_faults,
+    text_faults,
+)
+from boxeval.formats.paths import inner_fault
+from boxeval.formats.place import show
+from boxeval.formats.step_checks import step_faults
 from boxeval.spec.base import Record
 from boxeval.spec.metrics import METRICS, did_you_mean
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.suite import (
     Assertion,
-    InlineFile,
     Op,
     Runner,
     RunnerKind,
@@ -25,12 +33,6 @@ from boxeval.spec.suite import (
     Workspace,
     WorkspaceKind,
 )
-
-Fault = tuple[Path, str]
-"""A place below the thing that was checked, and what is wrong there."""
-
-MAX_ARGUMENT_BYTES = 131_071
-"""One argument of execve on Linux, without its NUL."""
 
 SCORED = (
     FailureClass.VERIFIER_FAILED,
@@ -63,11 +65,15 @@ _ORDERING = (Op.LT, Op.LTE, Op.GT, Op.GTE)
 
 def task_faults(task: Task) -> Iterator[Fault]:
     """Everything wrong with a task that needs no look at another part of the suite."""
-    yield from _below("workspace", workspace_faults(task.workspace))
-    yield from _below("runner", runner_faults(task.runner))
-    yield from _below("verify", verify_faults(task.verify))
+    yield from below("workspace", workspace_faults(task.workspace))
+    yield from step_faults(task)
+    if "runner" in task.model_fields_set:
+        yield from below("runner", runner_common_faults(task.runner))
+        if not task.steps:
+            yield from below("runner", runner_faults(task.runner))
+    yield from below("verify", verify_faults(task.verify))
     for index, name in enumerate(task.metrics.collect):
-        yield from _below("metrics", _below("collect", _below(index, metric_faults(name, task.verify))))
+        yield from below("metrics", below("collect", below(index, metric_faults(name, task.verify))))
     if task.expect_class is not None:
         classes = [str(item) for item in SCORED]
         if task.expect_class not in classes:
@@ -84,15 +90,15 @@ def workspace_faults(workspace: Workspace) -> Iterator[Fault]:
     if kind is WorkspaceKind.INLINE:
         if workspace.files is None:
             yield (), "kind `inline` needs `files`"
-        yield from _below("files", files_faults(workspace.files or {}))
+        yield from below("files", files_faults(workspace.files or {}))
     elif kind is WorkspaceKind.GIT:
         yield from git_faults(workspace)
     elif not workspace.path:
         yield (), f"kind `{kind}` needs `path`"
     if workspace.path is not None and "\0" in workspace.path:
         yield ("path",), "has a NUL character"
-    yield from _patterns("excludes", workspace.excludes)
-    yield from _commands("setup", workspace.setup)
+    yield from patterns_faults("excludes", workspace.excludes)
+    yield from commands_faults("setup", workspace.setup)
 
 
 def git_faults(workspace: Workspace) -> Iterator[Fault]:
@@ -133,7 +139,6 @@ def url_fault(url: str) -> str | None:
 
 def runner_faults(runner: Runner) -> Iterator[Fault]:
     """Fields that the kind does not take or needs. Where a script comes from is checked with the models."""
-    yield from _foreign(runner, runner.kind, _RUNNER_TAKES[runner.kind])
     if runner.kind is RunnerKind.EXTERNAL_COMMAND:
         if (runner.command is None) == (not runner.commands):
             yield (), "kind `external-command` needs exactly one of `command` and `commands`"
@@ -142,29 +147,34 @@ def runner_faults(runner: Runner) -> Iterator[Fault]:
     elif not (runner.prompt or "").strip():
         yield (), "kind `scripted` needs `prompt`"
     if runner.command is not None:
-        yield from _below("command", text_faults(runner.command))
-    yield from _commands("commands", runner.commands)
-    yield from _commands("args", runner.args or ())
-    yield from _below("prompt", text_faults(runner.prompt or ""))
-    yield from _env(runner.env)
+        yield from below("command", text_faults(runner.command))
+    yield from commands_faults("commands", runner.commands)
+    yield from commands_faults("args", runner.args or ())
+    yield from below("prompt", text_faults(runner.prompt or ""))
+
+
+def runner_common_faults(runner: Runner) -> Iterator[Fault]:
+    """The same for what a runner of one turn and one of several steps have in common."""
+    yield from _foreign(runner, runner.kind, _RUNNER_TAKES[runner.kind])
+    yield from below("env", env_faults(runner.env))
     if runner.cwd is not None and (fault := inner_fault(runner.cwd)):
         yield ("cwd",), fault
 
 
 def verify_faults(verify: Verify) -> Iterator[Fault]:
     """Commands, files, patterns and assertions."""
-    yield from _commands("commands", verify.commands)
-    yield from _below("measure", text_faults(verify.measure or ""))
-    yield from _env(verify.env)
-    yield from _below("files", files_faults(verify.files))
-    yield from _patterns("forbidPaths", verify.forbid_paths)
+    yield from commands_faults("commands", verify.commands)
+    yield from below("measure", text_faults(verify.measure or ""))
+    yield from below("env", env_faults(verify.env))
+    yield from below("files", files_faults(verify.files))
+    yield from patterns_faults("forbidPaths", verify.forbid_paths)
     for index, assertion in enumerate(verify.assertions):
-        yield from _below("assertions", _below(index, assertion_faults(assertion, verify)))
+        yield from below("assertions", below(index, assertion_faults(assertion, verify)))
 
 
 def assertion_faults(assertion: Assertion, *verifies: Verify) -> Iterator[Fault]:
     """A metric that exists, and an op and a value that fit its type. `verifies`: where it may be measured."""
-    yield from _below("metric", metric_faults(assertion.metric, *verifies))
+    yield from below("metric", metric_faults(assertion.metric, *verifies))
     metric = METRICS.get(assertion.metric)
     if metric is None:
         return
@@ -183,54 +193,6 @@ def metric_faults(name: str, *verifies: Verify) -> Iterator[Fault]:
         yield (), f"`{name}` needs `verify.measure`"
 
 
-def files_faults(files: Mapping[str, str | InlineFile]) -> Iterator[Fault]:
-    """Paths that cannot be files of the workspace, or not beside each other."""
-    good = []
-    for path in files:
-        if fault := file_fault(path):
-            yield (path,), fault
-        else:
-            good.append(path)
-    for path, fault in collisions(good):
-        yield (path,), fault
-
-
-def text_faults(text: str) -> Iterator[Fault]:
-    """Text that cannot be one argument of a program."""
-    if "\0" in text:
-        yield (), "has a NUL character"
-    if len(text.encode("utf-8", "surrogatepass")) > MAX_ARGUMENT_BYTES:
-        yield (), "is over 128 KiB, the most that one argument of a program can hold; put it into a file"
-
-
-def env_faults(env: Mapping[str, str]) -> Iterator[Fault]:
-    """Values that cannot be in an environment."""
-    for name, value in env.items():
-        yield from _below(name, text_faults(f"{name}={value}"))
-
-
 def _foreign(record: Record, kind: str, takes: tuple[str, ...]) -> Iterator[Fault]:
     for name in sorted(record.model_fields_set - set(takes) - set(_COMMON)):
         yield (to_camel(name),), f"kind `{kind}` does not take `{to_camel(name)}`"
-
-
-def _patterns(key: str, patterns: tuple[str, ...]) -> Iterator[Fault]:
-    for index, pattern in enumerate(patterns):
-        if fault := pattern_fault(pattern):
-            yield (key, index), f"{show(pattern)} {fault}" if pattern.strip() else fault
-    if fault := first_negation_fault(patterns):
-        yield (key, 0), fault
-
-
-def _commands(key: str, commands: tuple[str, ...]) -> Iterator[Fault]:
-    for index, command in enumerate(commands):
-        yield from _below(key, _below(index, text_faults(command)))
-
-
-def _env(env: Mapping[str, str]) -> Iterator[Fault]:
-    return _below("env", env_faults(env))
-
-
-def _below(step: str | int, faults: Iterable[Fault]) -> Iterator[Fault]:
-    for path, message in faults:
-        yield (step, *path), message

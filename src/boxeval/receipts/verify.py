@@ -14,6 +14,7 @@ from boxeval.receipts.evidence import referenced_blobs
 from boxeval.receipts.ledger import BLOBS, CHECKPOINT, LEDGER, PLAN, checkpoint_line
 from boxeval.receipts.storage import read_regular
 from boxeval.receipts.trust import Trust, instant
+from boxeval.rules.enforcement import contradiction
 from boxeval.rules.metrics import measure
 from boxeval.rules.verdict import decide
 from boxeval.spec.base import Scalar
@@ -65,7 +66,8 @@ def verify(directory: Path, trust: Trust, *, checkpoint: str | None = None) -> V
     6. The key was in force when the run opened and when it closed.
     7. Every trial is in the plan with the same task, target, repeat and identity; its attempts count from 1.
     8. Every blob that a trial points to is there, and is what its name says.
-    9. Metrics and outcome are what the rules give again for the sealed observations.
+    9. Boundary verdicts with their digests, metrics and outcome are what the rules give again for the sealed
+       observations.
     10. No other blob is different from what its name says.
     11. The checkpoint file, and the `checkpoint` given here, are the line that the ledger gives.
 
@@ -236,6 +238,8 @@ def _check_blob(number: int, name: str, sha256: str, blobs: BlobStore, good: set
 
 
 def _check_verdict(number: int, trial: Trial, place: PlannedTrial, task: PlannedTask) -> None:
+    if fault := contradiction(task, trial.observations):
+        raise refuse(number, f"{place.key}: {fault}")
     metrics = measure(task, trial.observations, trial.wall_ms)
     if not _same(metrics, trial.metrics):
         raise refuse(number, f"the metrics of {place.key} do not follow from its evidence")

@@ -8,7 +8,16 @@ from boxeval.receipts.blobs import BlobStore
 from boxeval.reports.escape import escape_lines
 from boxeval.reports.words import size
 from boxeval.rules.endings import describe, ended_badly
-from boxeval.spec.trial import BoxResult, Capture, Change, ChangeKind, CommandResult, Trial
+from boxeval.spec.trial import (
+    BoundaryStatus,
+    BoxResult,
+    Capture,
+    Change,
+    ChangeKind,
+    CommandResult,
+    Enforcement,
+    Trial,
+)
 
 LINES = 20
 CHARACTERS = 200
@@ -28,8 +37,30 @@ class Excerpt:
 def boxes_of(trial: Trial) -> list[tuple[str, BoxResult]]:
     """The boxes that ran, by role, in the order they ran."""
     seen = trial.observations
-    boxes = (("agent", seen.agent), ("measure", seen.measure), ("grader", seen.grader))
+    boxes: list[tuple[str, BoxResult | None]] = [("agent", seen.agent)]
+    for step in seen.steps:
+        boxes += [(f"step {step.id}", step.agent), (f"check of step {step.id}", step.verify)]
+    boxes += [("measure", seen.measure), ("grader", seen.grader)]
     return [(role, box) for role, box in boxes if box]
+
+
+def enforcements_of(trial: Trial) -> list[tuple[str, Enforcement]]:
+    """What was put back after each turn, by the turn's name."""
+    seen = trial.observations
+    turns = [("agent", seen.enforced), *((f"step {step.id}", step.enforced) for step in seen.steps)]
+    return [(name, enforced) for name, enforced in turns if enforced]
+
+
+def boundary_words(trial: Trial) -> str | None:
+    """Verdicts on write boundaries and restored files, for one line; None if there was nothing to put back."""
+    found = []
+    for name, enforced in enforcements_of(trial):
+        if (verdict := enforced.boundary) and verdict.status is not BoundaryStatus.CLEAN:
+            put_back = f"{len(verdict.rolled_back)} of {len(verdict.violations)} violations undone"
+            found.append(f"{name}: {verdict.status.value}, {put_back}")
+        if enforced.restored:
+            found.append(f"{name}: {len(enforced.restored)} protected paths restored")
+    return "; ".join(found) or None
 
 
 def failing_output(trial: Trial, blobs: BlobStore) -> list[Excerpt]:

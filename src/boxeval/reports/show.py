@@ -7,12 +7,21 @@ from collections.abc import Iterable, Iterator
 from boxeval.receipts.blobs import BlobStore
 from boxeval.receipts.verify import VerifiedRun
 from boxeval.reports.escape import escape
-from boxeval.reports.excerpts import boxes_of, change_words, command_words, output
+from boxeval.reports.excerpts import boxes_of, change_words, command_words, enforcements_of, output
 from boxeval.reports.story import Fact
 from boxeval.reports.text import facts, render, table
 from boxeval.reports.words import UNKNOWN, cause, duration, kind_of, kind_of_line, number, size
 from boxeval.spec.report import Report
-from boxeval.spec.trial import BoxResult, Collected, FixtureNotes, ModelTraffic, Patch, Trial
+from boxeval.spec.trial import (
+    BoxResult,
+    Collected,
+    Enforcement,
+    FixtureNotes,
+    ModelTraffic,
+    Patch,
+    PutBack,
+    Trial,
+)
 from boxeval.verdicts.aggregate import as_expected
 
 SHOWN_CHANGES = 100
@@ -77,6 +86,8 @@ def render_trial(run: VerifiedRun, trial: Trial) -> str:
         lines += ["", *_box(role, box, run.blobs)]
     if seen.collected:
         lines += ["", *_changes(seen.collected), *_patch(seen.collected.patch)]
+    for name, enforced in enforcements_of(trial):
+        lines += ["", *_enforcement(name, enforced)]
     if seen.traffic:
         lines += ["", *_traffic(seen.traffic)]
     lines += [
@@ -140,6 +151,26 @@ def _patch(patch: Patch | None) -> Iterator[str]:
     name = f"{size(patch.size_bytes)}, blob {patch.sha256}" if patch.sha256 else "not available"
     yield f"patch: {name}" + ("" if patch.complete or not patch.sha256 else ", incomplete")
     yield from (f"  ! {escape(reason)}" for reason in patch.reasons)
+
+
+def _enforcement(name: str, enforced: Enforcement) -> Iterator[str]:
+    if verdict := enforced.boundary:
+        allow = "the whole workspace" if verdict.allow is None else ", ".join(verdict.allow) or "nothing"
+        yield f"write boundary of {escape(name)}: {verdict.status.value}"
+        yield from facts([("allowed", allow), ("digest", verdict.digest)], "  ")
+        yield from _put_back("violation", verdict.violations)
+        for left in verdict.unrecoverable[:SHOWN_CHANGES]:
+            yield f"  ! {escape(left.path)} could not be put back: {escape(left.reason)}"
+    if enforced.restored:
+        yield f"protected paths restored after {escape(name)}: {len(enforced.restored)}"
+        yield from _put_back("restored", enforced.restored)
+
+
+def _put_back(word: str, paths: tuple[PutBack, ...]) -> Iterator[str]:
+    for path in paths[:SHOWN_CHANGES]:
+        yield f"  {word}: {escape(path.path)} ({path.kind})"
+    if len(paths) > SHOWN_CHANGES:
+        yield f"  and {len(paths) - SHOWN_CHANGES} more: `boxeval show RUN TRIAL --json` has all"
 
 
 def _traffic(traffic: ModelTraffic) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from boxeval.receipts.verify import VerifiedRun
-from boxeval.reports.excerpts import Excerpt, changes, failing_output
+from boxeval.reports.excerpts import Excerpt, boundary_words, changes, failing_output
 from boxeval.reports.words import (
     Kind,
     cause,
@@ -28,7 +28,7 @@ from boxeval.reports.words import (
 from boxeval.settings import load_settings
 from boxeval.spec.report import Counts, Report, TrialLine
 from boxeval.spec.trial import Trial
-from boxeval.verdicts.aggregate import conclusion
+from boxeval.verdicts.aggregate import conclusion, unmet
 
 DETAILED = 20
 """More red trials than this are listed without their output: nobody reads a thousand tails."""
@@ -145,8 +145,24 @@ def _red(line: TrialLine, trials: dict[tuple[str, int], Trial], detailed: bool, 
     facts: list[Fact] = [*_why(line), ("expected", expected(line)), ("received", received(line))]
     if detailed and (changed := changes(trial)):
         facts.append(("changed", changed))
+    if put_back := boundary_words(trial):
+        facts.append(("put back", put_back))
+    if line.outcome.failure_class == line.expect_class:
+        facts += _unmet(trial, run)
     output = failing_output(trial, run.blobs) if detailed else []
     return Entry(line.key, _verdict(line), tuple(facts), tuple(output), look(run, line))
+
+
+def _unmet(trial: Trial, run: VerifiedRun) -> list[Fact]:
+    """Assertions that keep a failure of the right class from being the expected one."""
+    task = next(t for t in run.plan.tasks if (t.task, t.target) == (trial.task, trial.target))
+    return [
+        (
+            "does not hold",
+            f"{a.metric} {a.op.value} {_scalar(a.value)}: it is {_scalar(trial.metrics.get(a.metric))}",
+        )
+        for a in unmet(trial, task)
+    ]
 
 
 def _voids(

@@ -7,16 +7,16 @@ depend on them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from boxeval.rules import forbidden
-from boxeval.rules.endings import breach, describe, ended_badly, limit_hit, lost, one_line
+from boxeval.rules import forbidden, grading
+from boxeval.rules.endings import breach, describe, ended_badly, lost, one_line
+from boxeval.rules.rows import execution_of, failed, void
+from boxeval.rules.turns import Turn, has_boundary, lost_directory, turns, unfinished
 from boxeval.spec.outcome import Execution, FailureClass, Grading, Outcome, TaskState, VerdictClass, Weight
 from boxeval.spec.plan import PlannedTask
 from boxeval.spec.trial import BoxResult, Observations
 
 _NOT_RUN = {FailureClass.SETUP_FAILED, FailureClass.CWD_MISSING, FailureClass.BUDGET_EXHAUSTED}
-_MEASURE_METRICS = {"task.exitCode", "task.solved"}
 
 
 def judge_checks(task: PlannedTask, seen: Observations) -> Outcome:
@@ -24,77 +24,9 @@ def judge_checks(task: PlannedTask, seen: Observations) -> Outcome:
     return next(outcome for rule in _RULES if (outcome := rule(task, seen)))
 
 
-def failed(
-    task: PlannedTask,
-    seen: Observations,
-    failure: FailureClass,
-    detail: str,
-    kind: VerdictClass = VerdictClass.ASSERTION,
-) -> Outcome:
-    """A scored failure of a candidate whose turn is graded."""
-    turn = _turn(task, seen)
-    return Outcome(
-        execution=Execution.FAILED if turn else Execution.COMPLETED,
-        grading=Grading.COMPLETED,
-        task=TaskState.FAILED,
-        failure_class=failure,
-        verdict_class=kind,
-        weight=Weight.SCORED,
-        limit=turn.limit if turn else None,
-        detail=one_line(f"{detail}; the turn: {turn.detail}" if turn else detail),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """A candidate's turn that did not end well by the candidate's doing."""
-
-    failure: FailureClass
-    limit: str | None
-    detail: str
-
-
-def _turn(task: PlannedTask, seen: Observations) -> _Turn | None:
-    box = seen.agent
-    bad = ended_badly(box) if box else None
-    if not box or not bad:
-        return None
-    number, command = bad
-    name = f"agent's command {number}" if len(box.commands) > 1 else "agent"
-    if command.timed_out:
-        text = f"{name} passed its deadline of {task.agent_timeout_ms} ms and was killed"
-        return _Turn(FailureClass.TIMEOUT, "agent", text)
-    text = f"{name} {describe(command)}"
-    if limit := limit_hit(box, command):
-        failure = FailureClass.OOM if limit == "memory" else FailureClass.RESOURCE_LIMIT
-        return _Turn(failure, limit, f"{text}; it hit the limit of its policy on {limit}")
-    if seen.traffic and seen.traffic.error:
-        text += f"; model: {seen.traffic.error}"
-    return _Turn(FailureClass.RUNNER_FAILED, None, text)
-
-
-def _void(
-    failure: FailureClass,
-    detail: str,
-    execution: Execution = Execution.FAILED,
-    grading: Grading = Grading.NOT_REQUESTED,
-    limit: str | None = None,
-) -> Outcome:
-    return Outcome(
-        execution=execution,
-        grading=grading,
-        task=TaskState.NOT_ASSESSED,
-        failure_class=failure,
-        verdict_class=VerdictClass.INFRA,
-        weight=Weight.VOID,
-        limit=limit,
-        detail=one_line(detail),
-    )
-
-
 def _cancelled(_task: PlannedTask, seen: Observations) -> Outcome | None:
     return (
-        _void(FailureClass.CANCELLED, "the run was interrupted", Execution.CANCELLED)
+        void(FailureClass.CANCELLED, "the run was interrupted", Execution.CANCELLED)
         if seen.cancelled
         else None
     )
@@ -104,31 +36,46 @@ def _fault(_task: PlannedTask, seen: Observations) -> Outcome | None:
     if seen.fault is None:
         return None
     execution = Execution.NOT_RUN if seen.fault.failure_class in _NOT_RUN else Execution.FAILED
-    return _void(seen.fault.failure_class, seen.fault.detail, execution)
+    return void(seen.fault.failure_class, seen.fault.detail, execution)
 
 
-def _broken_turn(_task: PlannedTask, seen: Observations) -> Outcome | None:
-    box = seen.agent
-    if box is None:
-        return _void(FailureClass.COMMAND_ERROR, "the agent's box left no report")
-    if reason := breach(box):
-        return _void(FailureClass.ISOLATION_FAILED, f"agent: {reason}")
-    if box.error is not None:
-        return _void(FailureClass.COMMAND_ERROR, f"agent: {box.error}")
-    if not box.commands:
-        return _void(FailureClass.COMMAND_ERROR, "the agent's box reported no command")
+def _broken_turn(task: PlannedTask, seen: Observations) -> Outcome | None:
+    taken = turns(task, seen)
+    for turn in taken:
+        if reason := turn.box and breach(turn.box):
+            return void(FailureClass.ISOLATION_FAILED, f"{turn.name}: {reason}")
+    for turn in taken:
+        if reason := _box_fault(turn.box):
+            return void(FailureClass.COMMAND_ERROR, f"{turn.name}{reason}")
+    if not taken:
+        return void(FailureClass.COMMAND_ERROR, "no step left a report")
     if seen.traffic and seen.traffic.failed_before_first_turn:
         reason = seen.traffic.error or "no answer"
-        return _void(FailureClass.PROVIDER_ERROR, f"the model failed before its first turn: {reason}")
-    bad = ended_badly(box)
-    if bad and (bad[1].spawn_error or lost(bad[1])):
-        how = describe(bad[1]) if bad[1].spawn_error else "did not report its end"
-        return _void(FailureClass.COMMAND_ERROR, f"agent's command {bad[0]} {how}")
+        return void(FailureClass.PROVIDER_ERROR, f"the model failed before its first turn: {reason}")
+    for turn in taken:
+        if reason := _spawn_fault(turn):
+            return void(FailureClass.COMMAND_ERROR, reason)
     return None
 
 
+def _box_fault(box: BoxResult | None) -> str | None:
+    if box is None:
+        return "'s box left no report"
+    if box.error is not None:
+        return f": {box.error}"
+    return None if box.commands else "'s box reported no command"
+
+
+def _spawn_fault(turn: Turn) -> str | None:
+    bad = ended_badly(turn.box) if turn.box else None
+    if not bad or lost_directory(turn, bad[1]) or not (bad[1].spawn_error or lost(bad[1])):
+        return None
+    how = describe(bad[1]) if bad[1].spawn_error else "did not report its end"
+    return f"{turn.name}'s command {bad[0]} {how}"
+
+
 def _ended_turn(task: PlannedTask, seen: Observations) -> Outcome | None:
-    turn = _turn(task, seen)
+    turn = unfinished(task, seen)
     if turn is None or (task.verify.grade_incomplete and _has_checks(task)):
         return None
     return Outcome(
@@ -162,16 +109,28 @@ def _too_much(_task: PlannedTask, seen: Observations) -> Outcome | None:
 
 
 def _missing_evidence(task: PlannedTask, seen: Observations) -> Outcome | None:
-    execution = _execution(task, seen)
+    execution = execution_of(task, seen)
     if seen.collected is None:
         if not _has_checks(task):
             return None
-        return _void(
+        return void(
             FailureClass.EVIDENCE_MISSING, "no changes were collected", execution, Grading.UNAVAILABLE
         )
-    if seen.collected.error is None:
-        return None
-    return _void(FailureClass.EVIDENCE_MISSING, seen.collected.error, execution, Grading.UNAVAILABLE)
+    if seen.collected.error is not None:
+        return void(FailureClass.EVIDENCE_MISSING, seen.collected.error, execution, Grading.UNAVAILABLE)
+    for turn in turns(task, seen):
+        lacks = "no changes" if turn.collected is None else _not_enforced(task, turn)
+        if lacks:
+            return void(
+                FailureClass.EVIDENCE_MISSING, f"{turn.name}: {lacks}", execution, Grading.UNAVAILABLE
+            )
+    return None
+
+
+def _not_enforced(task: PlannedTask, turn: Turn) -> str | None:
+    if has_boundary(turn) and (turn.enforced is None or turn.enforced.boundary is None):
+        return "no verdict on its write boundary"
+    return "protected paths were not looked at" if task.protect and turn.enforced is None else None
 
 
 def _nothing_to_check(task: PlannedTask, _seen: Observations) -> Outcome | None:
@@ -186,19 +145,24 @@ def _nothing_to_check(task: PlannedTask, _seen: Observations) -> Outcome | None:
     )
 
 
-def _broken_grading(task: PlannedTask, seen: Observations) -> Outcome | None:
-    """A breach in a box of the grading makes everything in the trial doubtful, whatever was found before."""
-    for role, box in (("measure", seen.measure), ("grader", seen.grader)):
-        if box and (reason := breach(box)):
-            return _void(
-                FailureClass.ISOLATION_FAILED, f"{role}: {reason}", _execution(task, seen), Grading.ERROR
-            )
+def _boundary(task: PlannedTask, seen: Observations) -> Outcome | None:
+    """A turn that wrote where it may not: the contract is broken, whatever was put back since."""
+    for turn in turns(task, seen):
+        verdict = turn.enforced.boundary if turn.enforced else None
+        if verdict is None or not verdict.violations:
+            continue
+        first, count = verdict.violations[0], len(verdict.violations)
+        more = f" and {count - 1} more" if count > 1 else ""
+        left = verdict.unrecoverable
+        then = f"; {len(left)} could not be put back: {left[0].reason}" if left else "; rolled back"
+        detail = f"{turn.name} wrote outside its boundary: {first.path} ({first.kind}){more}{then}"
+        return failed(task, seen, FailureClass.WRITES_BOUNDARY_VIOLATION, detail, VerdictClass.CONTRACT)
     return None
 
 
 def _forbidden(task: PlannedTask, seen: Observations) -> Outcome | None:
-    changes = seen.collected.changes if seen.collected else ()
-    paths = forbidden.match(changes, task.verify.forbid_paths)
+    changes = [change for turn in turns(task, seen) if turn.collected for change in turn.collected.changes]
+    paths = tuple(dict.fromkeys(forbidden.match(changes, task.verify.forbid_paths)))
     if not paths:
         return None
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
@@ -206,64 +170,8 @@ def _forbidden(task: PlannedTask, seen: Observations) -> Outcome | None:
     return failed(task, seen, FailureClass.FORBIDDEN_PATH, detail, VerdictClass.CONTRACT)
 
 
-def _measure(task: PlannedTask, seen: Observations) -> Outcome | None:
-    """What the measure command gives is data; only an assertion that reads it makes its faults matter."""
-    if task.verify.measure is None or not any(a.metric in _MEASURE_METRICS for a in task.verify.assertions):
-        return None
-    return _grader_fault(task, seen, seen.measure, "measure", 1)
-
-
-def _commands(task: PlannedTask, seen: Observations) -> Outcome | None:
-    commands = task.verify.commands
-    if not commands:
-        return None
-    if fault := _grader_fault(task, seen, seen.grader, "grader", len(commands)):
-        return fault
-    bad = ended_badly(seen.grader) if seen.grader else None
-    if not seen.grader or not bad:
-        return None
-    number, command = bad
-    limit = limit_hit(seen.grader, command)
-    note = f" at the grader's limit on {limit}" if limit else ""
-    text = f"command {number} of {len(commands)} {describe(command)}{note}: {commands[number - 1]}"
-    return failed(task, seen, FailureClass.VERIFIER_FAILED, text)
-
-
-def _grader_fault(
-    task: PlannedTask, seen: Observations, box: BoxResult | None, role: str, count: int
-) -> Outcome | None:
-    """A grader that could not do its work: the candidate is neither passed nor failed by it."""
-    reason, failure, limit = _fault_of(task, box, role, count) or (None, FailureClass.GRADER_ERROR, None)
-    return _void(failure, reason, _execution(task, seen), Grading.ERROR, limit) if reason else None
-
-
-def _fault_of(
-    task: PlannedTask, box: BoxResult | None, role: str, count: int
-) -> tuple[str, FailureClass, str | None] | None:
-    if box is None:
-        return f"{role}: its box left no report", FailureClass.GRADER_ERROR, None
-    if box.error is not None:
-        return f"{role}: {box.error}", FailureClass.GRADER_ERROR, None
-    bad = ended_badly(box)
-    if bad is None:
-        if len(box.commands) == count:
-            return None
-        return f"{role}: {len(box.commands)} of {count} commands reported", FailureClass.GRADER_ERROR, None
-    number, command = bad
-    name = f"{role}: command {number} of {count}"
-    if command.timed_out:
-        text = f"{name} passed the deadline of {task.grader_timeout_ms} ms for all of them"
-        return text, FailureClass.TIMEOUT, "grader"
-    if number > count or command.spawn_error or lost(command):
-        how = describe(command) if command.spawn_error else "did not report its end"
-        return f"{name} {how}", FailureClass.GRADER_ERROR, None
-    if limit_hit(box, command) == "memory":
-        return f"{name} {describe(command)}; it ran out of memory", FailureClass.GRADER_ERROR, "memory"
-    return None
-
-
 def _passed(task: PlannedTask, seen: Observations) -> Outcome | None:
-    turn = _turn(task, seen)
+    turn = unfinished(task, seen)
     return Outcome(
         execution=Execution.FAILED if turn else Execution.COMPLETED,
         grading=Grading.COMPLETED,
@@ -275,11 +183,11 @@ def _passed(task: PlannedTask, seen: Observations) -> Outcome | None:
 
 
 def _has_checks(task: PlannedTask) -> bool:
-    return bool(task.verify.commands or task.verify.assertions or task.verify.forbid_paths)
-
-
-def _execution(task: PlannedTask, seen: Observations) -> Execution:
-    return Execution.FAILED if _turn(task, seen) else Execution.COMPLETED
+    """A declared write boundary is a check too."""
+    verify = task.verify
+    bounded = task.writes is not None or any(step.writes is not None for step in task.steps)
+    checked = any(step.verify for step in task.steps)
+    return bool(verify.commands or verify.assertions or verify.forbid_paths or bounded or checked)
 
 
 _RULES: tuple[Callable[[PlannedTask, Observations], Outcome | None], ...] = (
@@ -290,9 +198,12 @@ _RULES: tuple[Callable[[PlannedTask, Observations], Outcome | None], ...] = (
     _too_much,
     _missing_evidence,
     _nothing_to_check,
-    _broken_grading,
+    grading.broken_grading,
+    _boundary,
     _forbidden,
-    _measure,
-    _commands,
+    grading.step_checks,
+    grading.lost_step,
+    grading.measure,
+    grading.commands,
     _passed,
 )

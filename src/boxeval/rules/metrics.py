@@ -7,14 +7,23 @@ import operator
 import re
 from pathlib import PurePosixPath
 
+from boxeval.rules import boundary
 from boxeval.rules.checks import judge_checks
 from boxeval.rules.endings import exit_code
 from boxeval.rules.paths import is_git_internal
+from boxeval.rules.turns import turns
 from boxeval.spec.base import Scalar
 from boxeval.spec.outcome import TaskState, Weight
 from boxeval.spec.plan import PlannedTask
 from boxeval.spec.suite import Assertion, Op
-from boxeval.spec.trial import BoxResult, Change, EntryKind, ModelTraffic, Observations
+from boxeval.spec.trial import (
+    BoundaryStatus,
+    BoxResult,
+    Change,
+    EntryKind,
+    ModelTraffic,
+    Observations,
+)
 
 _ORDER = {Op.LT: operator.lt, Op.LTE: operator.le, Op.GT: operator.gt, Op.GTE: operator.ge}
 _TEST_FOLDERS = {"test", "tests", "__tests__", "spec", "specs"}
@@ -35,7 +44,8 @@ def measure(task: PlannedTask, seen: Observations, wall_ms: int) -> dict[str, Sc
         "verifier.exitCode": _last_exit(seen.grader),
         "task.exitCode": (task_exit := _last_exit(seen.measure)),
         "task.solved": None if task_exit is None else task_exit == 0,
-        "process.orphanedChildren": seen.agent.orphans if seen.agent and seen.agent.error is None else None,
+        "process.orphanedChildren": _orphans(task, seen),
+        **_of_boundary(task, seen),
         **_of_result(task, seen),
     }
 
@@ -95,6 +105,29 @@ def _of_changes(seen: Observations) -> dict[str, Scalar]:
         "patch.filesChanged": len(files),
         "patch.testFilesModified": sum(_is_test(change.path) for change in files),
         "patch.bytes": patch.size_bytes if patch and patch.sha256 else None,
+    }
+
+
+def _orphans(task: PlannedTask, seen: Observations) -> int | None:
+    boxes = [turn.box for turn in turns(task, seen)]
+    counted = [box.orphans for box in boxes if box and box.error is None]
+    return sum(counted) if counted and len(counted) == len(boxes) else None
+
+
+def _of_boundary(task: PlannedTask, seen: Observations) -> dict[str, Scalar]:
+    """Without a verdict there is nothing to say of it but that there is none."""
+    enforced = [turn.enforced for turn in turns(task, seen) if turn.enforced]
+    verdicts = [one.boundary for one in enforced if one.boundary]
+    if not verdicts:
+        names = ("verdictSealed", "violationsDetected", "violationsRolledBack", "rollbackIncomplete")
+        return {"boundary.verdictCount": 0, **dict.fromkeys(f"boundary.{name}" for name in names)}
+    incomplete = [v for v in verdicts if v.status is BoundaryStatus.ROLLBACK_INCOMPLETE]
+    return {
+        "boundary.verdictCount": len(verdicts),
+        "boundary.verdictSealed": all(boundary.digest(v) == v.digest for v in verdicts),
+        "boundary.violationsDetected": sum(len(v.violations) for v in verdicts),
+        "boundary.violationsRolledBack": sum(len(v.rolled_back) for v in verdicts),
+        "boundary.rollbackIncomplete": len(incomplete),
     }
 
 

@@ -17,6 +17,7 @@ from boxeval.rules.selection import (
     policy_of,
     script_of,
     select,
+    steps_of,
     timeouts_of,
 )
 from boxeval.spec.plan import Plan, PlannedImage, PlannedTask, PlannedTrial, Provenance, SuiteRef
@@ -26,6 +27,7 @@ from boxeval.spec.suite import Script, Suite, Target, Task
 __all__ = ["PlanInputs", "Selection", "check_memory", "default_jobs", "dimensions", "make_plan", "select"]
 
 _MIB = 1024 * 1024
+_STEP_LEFT_OUT: Any = {"runner": {"script", "env", "timeout_ms"}, "verify": {"timeout_ms"}}
 _MEMORY_SHARE = 0.75
 """Of the machine's memory that trials may claim when nobody says how many run at once."""
 
@@ -111,6 +113,9 @@ def plan_task(inputs: PlanInputs, task: Task, target: Target) -> PlannedTask:
         workspace=task.workspace,
         fixture_recipe=inputs.fixture_recipes[task.id, target.id],
         runner=task.runner,
+        steps=steps_of(suite, task),
+        writes=task.writes,
+        protect=task.protect,
         script=script_of(suite, task, target, inputs.scripts, inputs.model),
         env={**target.env, **task.runner.env},
         verify=task.verify,
@@ -136,6 +141,9 @@ def dimensions(
         "task": {
             "id": planned.task,
             "runner": runner,
+            "steps": [step.model_dump(mode="json", exclude=_STEP_LEFT_OUT) for step in planned.steps],
+            "writes": planned.writes,
+            "protect": planned.protect,
             "verify": planned.verify.model_dump(mode="json", exclude={"image", "timeout_ms"}),
             "agentTimeoutMs": planned.agent_timeout_ms,
             "graderTimeoutMs": planned.grader_timeout_ms,

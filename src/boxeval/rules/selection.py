@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from boxeval.errors import UsageError
 from boxeval.spec.metrics import did_you_mean
+from boxeval.spec.plan import PlannedStep
 from boxeval.spec.suite import RunnerKind, Script, Suite, Target, Task
 
 DEFAULT_IMAGE = "boxeval/base"
@@ -71,11 +72,41 @@ def timeouts_of(suite: Suite, task: Task) -> tuple[int, int]:
     return min(task.runner.timeout_ms or whole, whole), task.verify.timeout_ms or whole
 
 
+def steps_of(suite: Suite, task: Task) -> tuple[PlannedStep, ...]:
+    """The steps of a task, each with a runner of its own, with what applies if it says nothing."""
+    turn_ms, check_ms = timeouts_of(suite, task)
+    return tuple(
+        PlannedStep(
+            id=step.id,
+            runner=task.runner.model_copy(
+                update={
+                    "kind": RunnerKind.SCRIPTED if step.command is None else RunnerKind.EXTERNAL_COMMAND,
+                    "prompt": step.prompt,
+                    "command": step.command,
+                    "timeout_ms": None,
+                }
+            ),
+            writes=task.writes if step.writes is None else step.writes,
+            timeout_ms=min(step.timeout_ms or turn_ms, turn_ms),
+            verify=step.verify,
+            verify_timeout_ms=(step.verify and step.verify.timeout_ms) or check_ms,
+        )
+        for step in task.steps
+    )
+
+
+def asks_a_model(task: Task) -> bool:
+    """Whether a turn of the task is the reference agent's."""
+    if task.steps:
+        return any(step.command is None for step in task.steps)
+    return task.runner.kind is RunnerKind.SCRIPTED
+
+
 def script_of(
     suite: Suite, task: Task, target: Target, scripts: Mapping[str, Script], model: str | None
 ) -> Script | None:
     """The scripted model's turns: the task's own, else those of `model` (an override), target or defaults."""
-    if task.runner.kind is not RunnerKind.SCRIPTED:
+    if not asks_a_model(task):
         return None
     if task.runner.script is not None:
         return scripts[f"task:{task.id}"]

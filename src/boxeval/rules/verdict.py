@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from boxeval.rules.checks import failed, judge_checks
+from boxeval.rules.checks import judge_checks
 from boxeval.rules.metrics import holds
+from boxeval.rules.rows import failed
 from boxeval.spec.base import Scalar
 from boxeval.spec.outcome import FailureClass, Outcome, TaskState
 from boxeval.spec.plan import PlannedTask
@@ -15,21 +16,26 @@ from boxeval.spec.trial import Observations
 def decide(task: PlannedTask, seen: Observations, metrics: Mapping[str, Scalar]) -> Outcome:
     """The outcome of a trial. `metrics` is what `boxeval.rules.metrics.measure` gives for the same evidence.
 
-    The first of these that applies decides (all but the last are in `boxeval.rules.checks`):
+    The first of these that applies decides (all but the last are in `boxeval.rules.checks`). A task with steps has
+    a turn a step, and the first that is not as it should be is the last that ran:
 
     1. cancelled;
     2. a fault before the candidate ran;
-    3. the agent's box: isolation breach, engine fault, a model that failed before its first turn, a command
+    3. a turn's box: isolation breach, engine fault, a model that failed before its first turn, a command
        that could not be started or whose end was not reported;
-    4. the turn ended badly: deadline, limit of the policy, nonzero exit or signal. With `gradeIncomplete`,
+    4. a turn ended badly: deadline, limit of the policy, nonzero exit or signal. With `gradeIncomplete`,
        and something to check, grading goes on and alone decides;
-    5. the changes break a cap of the policy, or could not be collected;
+    5. the changes break a cap of the policy, could not be collected, or were not held against what bounds them;
     6. nothing to check;
     7. an isolation breach in a box of the grading;
-    8. a forbidden path: a contract violation stands whatever the graders say or fail to say;
-    9. a measure command that could not do its work, if an assertion reads it;
-    10. the commands: a grader that could not do its work, then the first nonzero exit;
-    11. the assertions, in order: unmeasured, then false.
+    8. a write outside a turn's boundary: a contract violation stands whatever was put back, and whatever the
+       graders say or fail to say;
+    9. a forbidden path, for the same reason;
+    10. a check between steps: a grader that could not do its work, then the first nonzero exit; then a step that
+        is missing without a cause;
+    11. a measure command that could not do its work, if an assertion reads it;
+    12. the commands: a grader that could not do its work, then the first nonzero exit;
+    13. the assertions, in order: unmeasured, then false.
 
     `expect` and `expectClass` play no part: they matter in the report.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -13,12 +13,22 @@ from pydantic import BaseModel
 from boxeval.errors import BoxError, EngineError
 from boxeval.sandbox.attach import Attachment
 from boxeval.sandbox.changes import NO_OLD_CONTENT, ChangeStream, ContentSink, OldContent
-from boxeval.sandbox.keeper_frames import FixtureAnswer, PresentAnswer, answer_of, parsed
+from boxeval.sandbox.keeper_frames import (
+    FixtureAnswer,
+    ListedEntry,
+    PresentAnswer,
+    RollbackAnswer,
+    answer_of,
+    parsed,
+)
 from boxeval.spec.policy import CollectCaps, Policy
 from boxeval.spec.tree import FixtureEntry
+from boxeval.spec.trial import EntryKind
 
 M = TypeVar("M", bound=BaseModel)
 PIECE = 1 << 18
+PATHS_BYTES = 1 << 18
+"""Of the paths in one frame."""
 ANSWER_S = 300
 GATEWAY_PORT = 8377
 
@@ -47,13 +57,24 @@ class KeeperClient:
         self._answer("fill_layer", time.monotonic() + ANSWER_S)
 
     def collect(
-        self, layer: str, base: str, caps: CollectCaps, sink: ContentSink, old: OldContent = NO_OLD_CONTENT
+        self,
+        layers: Sequence[str],
+        base: str,
+        caps: CollectCaps,
+        sink: ContentSink,
+        old: OldContent = NO_OLD_CONTENT,
+        *,
+        below: Sequence[str] = (),
     ) -> ChangeStream:
-        """Every change of `layer` against fixture `base`, to be read at once and to the end."""
+        """Every change that `layers` make to the layers `below` over fixture `base`, to be read at once and to the end.
+
+        Both lists are topmost first.
+        """
         self._send(
             "collect",
             {
-                "layer": layer,
+                "layers": list(layers),
+                "below": list(below),
                 "base": base,
                 "caps": caps.model_dump(by_alias=False),
                 "old_bytes": old.file_bytes,
@@ -62,6 +83,39 @@ class KeeperClient:
         )
         until = time.monotonic() + caps.time_ms / 1000 + 30
         return ChangeStream(lambda: self._receive(until), caps, old, sink)
+
+    def rollback(
+        self, layer: str, below: Sequence[str], base: str, paths: Iterable[bytes]
+    ) -> tuple[tuple[bytes, str], ...]:
+        """Make `paths` in `layer` what they are in the layers `below` (topmost first) over fixture `base`.
+
+        Returns the paths that could not be put back, each with the name of an errno. The layer must not be mounted.
+        """
+        self._send("rollback", {"layer": layer, "below": list(below), "base": base})
+        batch: list[str] = []
+        size = 0
+        for path in paths:
+            batch.append(_b64(path))
+            size += len(batch[-1])
+            if size > PATHS_BYTES:
+                self._attachment.send(b"E", json.dumps(batch).encode())
+                batch, size = [], 0
+        self._attachment.send(b"E", json.dumps(batch).encode())
+        self._attachment.send(b"Z")
+        answer = self._answer("rollback", time.monotonic() + ANSWER_S)
+        return parsed(RollbackAnswer, json.dumps(answer).encode()).faults
+
+    def list_fixture(self, key: str) -> Iterator[tuple[bytes, EntryKind]]:
+        """Path and kind of everything in a cached fixture, to be read at once and to the end."""
+        self._send("list_fixture", {"key": key})
+        until = time.monotonic() + ANSWER_S
+        kind, payload = self._receive(until)
+        while kind == b"E":
+            entry = parsed(ListedEntry, payload)
+            yield entry.path, entry.kind
+            kind, payload = self._receive(until)
+        if "error" in (answer := answer_of(kind, payload)):
+            raise EngineError(f"keeper: list_fixture: {answer['error']}")
 
     def has_fixture(self, key: str) -> bool:
         """Whether a complete fixture has this key."""

@@ -54,6 +54,20 @@ class CollectAnswer(Frame):
     repositories: tuple[Name, ...]
 
 
+class RollbackAnswer(Frame):
+    """Paths that could not be put back, each with the name of an errno; `more` could not be listed."""
+
+    faults: tuple[tuple[Name, str], ...]
+    more: Natural
+
+
+class ListedEntry(Frame):
+    """One entry of a fixture."""
+
+    path: Name
+    kind: EntryKind
+
+
 class FixtureAnswer(Frame):
     """A complete fixture: the digest of its tree, and what was noted when it was made."""
 

@@ -7,7 +7,8 @@ for equality with what `inspect` says covers it. The kernel's own view comes fro
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -40,6 +41,8 @@ class BoxMounts:
     """Volumes of one box by name, and the network namespace that it joins.
 
     `bridge`: it has the engine's default network instead. Only for a box that fetches a fixture.
+    `image_volumes` are paths that the image declares. `private` names volumes by the path where they are mounted, for
+    a home and a `/tmp` that several boxes share, one after another; without it each box has its own.
     """
 
     workspace: str
@@ -47,6 +50,7 @@ class BoxMounts:
     network_of: str
     image_volumes: tuple[str, ...] = ()
     bridge: bool = False
+    private: Mapping[str, str] = field(default_factory=dict)
 
 
 def host_config(policy: Policy, mounts: BoxMounts) -> dict[str, Any]:
@@ -110,25 +114,25 @@ def _tmpfs(policy: Policy, mounts: BoxMounts) -> dict[str, str]:
         TMP: f"{common},size={limits.tmp_mib}m,mode=1777",
     }
     # A VOLUME of the image would else become an anonymous volume without any cap.
-    return private | dict.fromkeys(mounts.image_volumes, f"{common},size={limits.tmp_mib}m,mode=1777")
+    every = private | dict.fromkeys(mounts.image_volumes, f"{common},size={limits.tmp_mib}m,mode=1777")
+    return {path: options for path, options in every.items() if path not in mounts.private}
 
 
 def _mounts(policy: Policy, mounts: BoxMounts) -> list[dict[str, Any]]:
+    volumes = [
+        (mounts.workspace, WORKSPACE, False),
+        (mounts.tools, SHIM.rpartition("/")[0], True),
+        *((volume, path, False) for path, volume in mounts.private.items()),
+    ]
     fixed: list[dict[str, Any]] = [
         {
             "Type": "volume",
-            "Source": mounts.workspace,
-            "Target": WORKSPACE,
-            "ReadOnly": False,
+            "Source": source,
+            "Target": target,
+            "ReadOnly": read_only,
             "VolumeOptions": {"NoCopy": True},
-        },
-        {
-            "Type": "volume",
-            "Source": mounts.tools,
-            "Target": SHIM.rpartition("/")[0],
-            "ReadOnly": True,
-            "VolumeOptions": {"NoCopy": True},
-        },
+        }
+        for source, target, read_only in volumes
     ]
     return fixed + [
         {

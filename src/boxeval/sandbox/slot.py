@@ -1,16 +1,17 @@
-"""A worker slot: a keeper with its network namespace and two capped tmpfs volumes, and the boxes in it.
+"""A worker slot: a keeper with its network namespace and four capped tmpfs volumes, and the boxes in it.
 
 A workspace is an overlay volume: the fixture below, a layer of the slot's tmpfs above. A grader's workspace
-lies over the candidate's layer, so what was collected and hashed is what is graded. Both are mounted by the
+lies over the candidate's layers, so what was collected and hashed is what is graded. Both are mounted by the
 engine from paths on its own host, which is why this needs a local engine that runs as root
-(docs/adr/0004-keeper.md).
+(docs/adr/0004-keeper.md). Two volumes hold layers, one for candidates and one for graders; the other two are
+the home and the `/tmp` that the boxes of a trial with steps share (docs/adr/0006-steps.md).
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,16 +24,20 @@ from boxeval.sandbox.attach import Attachment
 from boxeval.sandbox.box import Box, BoxSpec, create_container, remove_container
 from boxeval.sandbox.engine import Engine, engine_errors
 from boxeval.sandbox.images import ImageInfo
+from boxeval.sandbox.job import HOME, TMP
 from boxeval.sandbox.keeper import KeeperClient
 from boxeval.sandbox.ownership import CACHE, OWNER, Owner
 from boxeval.sandbox.settings import MIB, BoxMounts, seccomp_profile
 from boxeval.spec.policy import Policy
 
 KEEPER_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SYS_ADMIN"]
-"""SYS_ADMIN only to read which directories of a layer are opaque (docs/adr/0004-keeper.md)."""
+"""SYS_ADMIN only to read and write which directories of a layer are opaque (docs/adr/0004-keeper.md)."""
 OVERLAY = "metacopy=off,redirect_dir=off,index=off"
 KEEPER_MEMORY = 512 * MIB
+KEEPER_FILES = 8192
 AGENT, GRADE = "agent", "grade"
+PRIVATE = {HOME: "home", TMP: "tmp"}
+"""Areas that boxes of a trial with steps share, by the path where a box has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +95,7 @@ class Slot:
                 labels = {CACHE: volume.split("-")[1], OWNER: yard.owner.home}
                 answer: dict[str, Any] = api.create_volume(volume, labels=labels)
                 self._mountpoints[volume] = answer["Mountpoint"]
-            limits = self.policy.limits
-            for area in (AGENT, GRADE):
-                options = f"size={limits.workspace_mib}m,nr_inodes={limits.workspace_inodes},mode=0755"
+            for area, options in self._areas().items():
                 self._mountpoints[area] = self._create_volume(
                     f"{self._name}-{area}", {"type": "tmpfs", "device": "tmpfs", "o": options}, "slot"
                 )
@@ -107,6 +110,18 @@ class Slot:
         hello = self.keeper.request("hello", timeout_s=120)
         if hello.get("protocol") != 1 or not hello.get("shim"):
             raise BoxError("the keeper image does not fit this version of boxeval; run: boxeval images build")
+
+    def _areas(self) -> dict[str, str]:
+        """The mount options of each area's tmpfs."""
+        limits, owner = self.policy.limits, f"uid={self.policy.uid},gid={self.policy.gid}"
+        inodes = f"nr_inodes={limits.workspace_inodes}"
+        layers = f"size={limits.workspace_mib}m,{inodes},mode=0755"
+        return {
+            AGENT: layers,
+            GRADE: layers,
+            PRIVATE[HOME]: f"size={limits.home_mib}m,{inodes},mode=0700,{owner},nosuid,nodev",
+            PRIVATE[TMP]: f"size={limits.tmp_mib}m,{inodes},mode=1777,nosuid,nodev",
+        }
 
     def _create_volume(self, name: str, options: dict[str, str], role: str, trial_id: str = "") -> str:
         """Create a volume of this run, to be removed with the slot, and return its path on the engine's host."""
@@ -125,7 +140,7 @@ class Slot:
             {"Type": "volume", "Source": yard.tools_volume, "Target": "/opt/boxeval/tools", "ReadOnly": True},
             *(
                 {"Type": "volume", "Source": f"{self._name}-{area}", "Target": f"/slot/{area}"}
-                for area in (AGENT, GRADE)
+                for area in self._areas()
             ),
         ]
         if yard.gateway_dir is not None:
@@ -155,6 +170,8 @@ class Slot:
                 "Memory": KEEPER_MEMORY,
                 "MemorySwap": KEEPER_MEMORY,
                 "PidsLimit": 256,
+                # Reading a stack of layers holds one directory open for each layer and each level of nesting.
+                "Ulimits": [{"Name": "nofile", "Soft": KEEPER_FILES, "Hard": KEEPER_FILES}],
                 # A listener of one box must not leave its port in TIME_WAIT for the next.
                 "Sysctls": {"net.ipv4.tcp_max_tw_buckets": "0"},
                 "Mounts": mounts,
@@ -162,21 +179,22 @@ class Slot:
         }
 
     def reset(self) -> None:
-        """Empty both areas. Nothing of a trial may be alive."""
+        """Empty all areas. Nothing of a trial may be alive."""
         self.keeper.request("reset")
 
-    def agent_workspace(self, trial_id: str, layer: str, fixture: str) -> str:
-        """An overlay volume with a fresh layer over a fixture; returns the volume's name."""
-        return self._overlay(trial_id, AGENT, layer, [self._fixture(fixture)])
+    def agent_workspace(self, trial_id: str, layer: str, fixture: str, below: Sequence[str] = ()) -> str:
+        """An overlay volume with a fresh layer for a candidate; returns the volume's name.
 
-    def grader_workspace(self, trial_id: str, layer: str, below: list[str], fixture: str) -> str:
-        """An overlay volume with a fresh layer over existing layers (`AREA.NAME`, topmost first) over a
-        fixture.
+        It lies over existing layers (`AREA.NAME`, topmost first) over a fixture.
         """
-        lower = [self._upper(name) for name in below]
-        return self._overlay(trial_id, GRADE, layer, [*lower, self._fixture(fixture)])
+        return self._overlay(trial_id, AGENT, layer, below, fixture)
 
-    def _overlay(self, trial_id: str, area: str, layer: str, lower: list[str]) -> str:
+    def grader_workspace(self, trial_id: str, layer: str, below: Sequence[str], fixture: str) -> str:
+        """The same for a grader."""
+        return self._overlay(trial_id, GRADE, layer, below, fixture)
+
+    def _overlay(self, trial_id: str, area: str, layer: str, below: Sequence[str], fixture: str) -> str:
+        lower = [*(self._upper(name) for name in below), self._fixture(fixture)]
         uid, gid = self.policy.uid, self.policy.gid
         self.keeper.request("layer", name=f"{area}.{layer}", uid=uid, gid=gid)
         place = f"{self._mountpoints[area]}/{layer}"
@@ -203,16 +221,23 @@ class Slot:
         workspace: str,
         lifetime_s: float,
         *,
+        shares_private: bool = False,
         bridge: bool = False,
     ) -> Box:
-        """Create a box in this slot; it is not started yet. With `bridge` it has a network, to fetch by."""
+        """Create a box in this slot; it is not started yet. With `bridge` it has a network, to fetch by.
+
+        `shares_private`: its home and `/tmp` are those of the slot, which last until the next `reset`.
+        """
+        private = {path: f"{self._name}-{area}" for path, area in PRIVATE.items()} if shares_private else {}
         yard = self.yard
         spec = BoxSpec(
             name=f"boxeval-{yard.run_id}-{trial_id}-{role}",
             labels=yard.owner.labels(yard.run_id, role, lifetime_s, trial_id),
             image_id=image.image_id,
             policy=self.policy,
-            mounts=BoxMounts(workspace, yard.tools_volume, self.keeper_id, image.volumes, bridge),
+            mounts=BoxMounts(
+                workspace, yard.tools_volume, self.keeper_id, image.volumes, bridge=bridge, private=private
+            ),
         )
         return Box(yard.engine, spec)
 

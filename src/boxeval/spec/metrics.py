@@ -62,6 +62,17 @@ _MEASURED: tuple[tuple[str, MetricType, str, str, str], ...] = (
     ("process.orphanedChildren", "number", "processes", "Alive when the main process ended.", _CGROUP),
     ("task.solved", "bool", "", "Whether `verify.measure` exited 0.", "verify.measure"),
     ("task.exitCode", "number", "", "Exit code of `verify.measure`.", "verify.measure"),
+    ("boundary.verdictCount", "number", "verdicts", "Write boundary verdicts.", _BOUNDARY),
+    ("boundary.verdictSealed", "bool", "", "Whether every verdict's digest recomputes.", _BOUNDARY),
+    ("boundary.violationsDetected", "number", "paths", "Changes outside the allowed paths.", _BOUNDARY),
+    ("boundary.violationsRolledBack", "number", "paths", "Violations that were undone.", _BOUNDARY),
+    (
+        "boundary.rollbackIncomplete",
+        "number",
+        "steps",
+        "Steps where something could not be undone.",
+        _BOUNDARY,
+    ),
 )
 
 _LATER: tuple[tuple[str, MetricType, str, str, str], ...] = (
@@ -107,17 +118,6 @@ _LATER: tuple[tuple[str, MetricType, str, str, str], ...] = (
     ("ledger.sessionCount", "number", "sessions", "Sessions in the agent's ledger.", _JOURNAL),
     ("continuity.compactionSummaryPresent", "bool", "", "Whether a compaction left a summary.", _JOURNAL),
     ("continuity.answeredFromPreCompaction", "bool", "", "Whether facts from before it were kept.", _JOURNAL),
-    ("boundary.verdictCount", "number", "verdicts", "Write boundary verdicts.", _BOUNDARY),
-    ("boundary.verdictSealed", "bool", "", "Whether every verdict's digest recomputes.", _BOUNDARY),
-    ("boundary.violationsDetected", "number", "paths", "Changes outside the allowed paths.", _BOUNDARY),
-    ("boundary.violationsRolledBack", "number", "paths", "Violations that were undone.", _BOUNDARY),
-    (
-        "boundary.rollbackIncomplete",
-        "number",
-        "steps",
-        "Steps where something could not be undone.",
-        _BOUNDARY,
-    ),
     ("loop.count", "number", "loops", "Verification loops.", _JOURNAL),
     ("loop.attemptsSpent", "number", "attempts", "Verifications made.", _JOURNAL),
     ("loop.repairsSpent", "number", "repairs", "Repairs made.", _JOURNAL),

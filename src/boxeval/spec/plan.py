@@ -8,7 +8,7 @@ from pydantic import Field
 
 from boxeval.spec.base import Natural, Positive, Record, Sha256
 from boxeval.spec.policy import Policy
-from boxeval.spec.suite import Assertion, Runner, Script, Verify, Workspace
+from boxeval.spec.suite import Assertion, Runner, Script, StepVerify, Verify, Workspace
 
 
 class PlannedImage(Record):
@@ -24,6 +24,17 @@ class PlannedImage(Record):
         None, description="Digest over the resolved package list of boxeval's own images."
     )
     fault: str | None = None
+
+
+class PlannedStep(Record):
+    """A step of a task with everything resolved. `writes` None: the whole workspace."""
+
+    id: str
+    runner: Runner
+    writes: tuple[str, ...] | None = None
+    timeout_ms: Positive
+    verify: StepVerify | None = None
+    verify_timeout_ms: Positive
 
 
 class PlannedTask(Record):
@@ -42,6 +53,9 @@ class PlannedTask(Record):
     workspace: Workspace
     fixture_recipe: Sha256 = Field(description="Digest over the fixture's sources, set-up commands included.")
     runner: Runner
+    steps: tuple[PlannedStep, ...] = Field((), description="If there are any, `runner` takes no turn itself.")
+    writes: tuple[str, ...] | None = Field(None, description="Of the single turn; None: the whole workspace.")
+    protect: tuple[str, ...] = ()
     script: Script | None = None
     env: dict[str, str] = Field(default_factory=dict)
     verify: Verify

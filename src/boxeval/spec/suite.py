@@ -216,6 +216,33 @@ class Verify(Record):
     timeout_ms: Timeout | None = Field(None, description="For all commands together; else the task's.")
 
 
+WritePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+Writes = Annotated[tuple[WritePath, ...], Field(max_length=32)]
+
+
+class StepVerify(Record):
+    """A check between two steps, in a grader box of its own over what the steps before have left."""
+
+    commands: Annotated[tuple[Command, ...], Field(min_length=1)] = Field(
+        description="Shell commands; the first that fails ends the sequence."
+    )
+    files: dict[RelativePath, str | InlineFile] = Field(
+        default_factory=dict, description="Put into the grader's workspace of this check alone."
+    )
+    timeout_ms: Timeout | None = Field(None, description="For all commands together; else that of `verify`.")
+
+
+class Step(Record):
+    """One of several turns in a row: a prompt for the reference agent, or a shell command."""
+
+    id: Id = Field(description="Unique in the task.")
+    prompt: str | None = Field(None, description="What the agent is asked. It needs a model or a script.")
+    command: Command | None = Field(None, description="Shell text.")
+    writes: Writes | None = Field(None, description="What this step may change; else the task's `writes`.")
+    timeout_ms: Timeout | None = Field(None, description="Of this step, if shorter than the task's.")
+    verify: StepVerify | None = Field(None, description="Checked after this step, before the next.")
+
+
 class Metrics(Record):
     """Metrics that the report shows for a task."""
 
@@ -237,7 +264,22 @@ class Task(Record):
     image: str | None = Field(None, description="Image of the candidate's box.")
     policy: str | None = Field(None, description="Name or file of a policy.")
     workspace: Workspace = Field(description="The files that the candidate finds.")
-    runner: Runner = Field(description="The candidate's turn.")
+    runner: Runner = Field(
+        Runner(kind=RunnerKind.EXTERNAL_COMMAND),
+        description="The candidate's turn. Beside `steps`, what they share; it may be left out there.",
+    )
+    steps: Annotated[tuple[Step, ...], Field(max_length=16)] = Field(
+        (), description="Turns in a row, instead of one; a step that fails is the last."
+    )
+    writes: Writes | None = Field(
+        None,
+        description="What a turn may change: `dir/` is a subtree, else one file; `[]` is nothing. "
+        "Without it: the whole workspace.",
+    )
+    protect: tuple[str, ...] = Field(
+        (),
+        description="gitignore-style patterns: what they match is put back before anything is graded.",
+    )
     verify: Verify = Field(Verify(), description="How the turn is graded.")
     metrics: Metrics = Field(Metrics(), description="What the report shows.")
     trials: Annotated[int, Field(ge=1, le=10_000)] | None = Field(

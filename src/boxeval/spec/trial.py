@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
@@ -86,11 +87,11 @@ class Change(Record):
     size_bytes: Natural | None = None
     sha256: Sha256 | None = Field(None, description="Content of a regular file; a blob of the run.")
     link: str | None = None
-    was: EntryKind | None = Field(None, strict=False, description="In the fixture; None if created.")
+    was: EntryKind | None = Field(None, strict=False, description="Before; None if created.")
     was_mode: int | None = None
     was_size_bytes: Natural | None = None
     was_sha256: Sha256 | None = Field(
-        None, description="Content of the fixture's regular file; no blob of the run."
+        None, description="Content of the regular file that was there; no blob of the run."
     )
     was_link: str | None = None
 
@@ -108,12 +109,69 @@ class Patch(Record):
 
 
 class Collected(Record):
-    """The candidate's changes against the fixture. With `limit` or `error` set there is nothing to grade."""
+    """The candidate's changes against what was there before. With `limit` or `error` set there is nothing to grade."""
 
     changes: tuple[Change, ...] = ()
-    patch: Patch | None = Field(None, description="None with `limit` or `error`.")
+    patch: Patch | None = Field(None, description="None with `limit` or `error`, and of a single step.")
     limit: str | None = Field(None, description="Which collect cap the changes broke: the candidate's doing.")
     error: str | None = Field(None, description="Why they could not be read back: not the candidate's doing.")
+
+
+class PutBack(Record):
+    """A change that may not stay, by path and kind: created, changed, deleted, mode, link or kind."""
+
+    path: str
+    kind: Literal["created", "changed", "deleted", "mode", "link", "kind"]
+
+
+class Unrecoverable(Record):
+    """A path that is not as it was before the turn, and why it could not be put back."""
+
+    path: str
+    reason: str
+
+
+class BoundaryStatus(StrEnum):
+    """What the write boundary of a turn came to."""
+
+    CLEAN = "clean"
+    ROLLED_BACK = "rolled-back"
+    ROLLBACK_INCOMPLETE = "rollback-incomplete"
+
+
+class BoundaryVerdict(Record):
+    """What a turn was allowed to change, what it changed, and what became of the rest (S39)."""
+
+    step: str = Field(description="The step's id; empty for a single turn.")
+    allow: tuple[str, ...] | None = Field(description="None: the whole workspace.")
+    baseline: Sha256 = Field(description="Over the fixture and the changes of the steps before.")
+    changed: tuple[str, ...]
+    violations: tuple[PutBack, ...]
+    rolled_back: tuple[str, ...]
+    unrecoverable: tuple[Unrecoverable, ...]
+    status: BoundaryStatus = Field(strict=False)
+    digest: Sha256 = Field(description="Over the canonical verdict without this field.")
+
+
+class Enforcement(Record):
+    """What the controller put back after a turn, and what it found there then."""
+
+    boundary: BoundaryVerdict | None = Field(None, description="None for a single turn without `writes`.")
+    restored: tuple[PutBack, ...] = Field((), description="Changes of protected paths, all put back.")
+    kept: Collected | None = Field(
+        None, description="Changes of the turn after it; None if nothing was to do."
+    )
+    faults: tuple[Unrecoverable, ...] = Field((), description="What the keeper could not do.")
+
+
+class StepSeen(Record):
+    """One step. `collected` is against everything below it: the fixture and the steps before."""
+
+    id: str
+    agent: BoxResult
+    collected: Collected | None = None
+    enforced: Enforcement | None = None
+    verify: BoxResult | None = None
 
 
 class ModelTraffic(Record):
@@ -147,13 +205,19 @@ class FixtureNotes(Record):
 
 
 class Observations(Record):
-    """All evidence of one trial. The outcome is a pure function of these and the planned task."""
+    """All evidence of one trial. The outcome is a pure function of these and the planned task.
+
+    `collected` is against the fixture: for a single turn what it left, before anything was put back. A task with
+    steps has `steps` instead of `agent` and `enforced`, and `collected` is what they left together in the end.
+    """
 
     fault: SetupFault | None = None
     fixture: Sha256 | None = None
     fixture_notes: FixtureNotes | None = None
     agent: BoxResult | None = None
     collected: Collected | None = None
+    enforced: Enforcement | None = None
+    steps: tuple[StepSeen, ...] = ()
     traffic: ModelTraffic | None = None
     measure: BoxResult | None = None
     grader: BoxResult | None = None

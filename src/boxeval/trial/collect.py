@@ -2,47 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from boxeval.errors import HostileTree
 from boxeval.rules.paths import readable
 from boxeval.sandbox.changes import Told
 from boxeval.sandbox.keeper_frames import Side
-from boxeval.spec.trial import Change, ChangeKind, Collected
+from boxeval.spec.trial import Change, ChangeKind, Collected, Patch
 from boxeval.trial.context import TrialContext
+from boxeval.trial.fixtures import FixtureRef
 from boxeval.trial.patch import OLD_CONTENT, PATCH_BYTES, PatchWriter
-from boxeval.trial.stage import AGENT_LAYER, Staged
 
 
-def collect(context: TrialContext, staged: Staged) -> Collected:
-    """Every change against the fixture, sorted by path, and the patch of them.
+def collect(context: TrialContext, fixture: FixtureRef, layers: Sequence[str]) -> Collected:
+    """Every change that `layers`, topmost first, make to the fixture, sorted by path, and the patch of them.
 
     A tree past a cap is told in the result.
     """
-    last = _Last()
+    last, patch, found = _Last(), PatchWriter(), []
 
     def keep(pieces: Iterator[bytes]) -> str:
         return context.blobs.put_stream(last.copied(pieces))[0]
 
-    found: list[Change] = []
-    patch = PatchWriter()
-    submodules, nested = staged.fixture.submodules, set[bytes]()
-    policy = context.slot.policy
+    caps, nested = context.slot.policy.collect, set[bytes]()
     try:
-        stream = context.slot.keeper.collect(
-            AGENT_LAYER, staged.fixture.key, policy.collect, keep, OLD_CONTENT
-        )
+        stream = context.slot.keeper.collect(layers, fixture.key, caps, keep, OLD_CONTENT)
         for told in stream:
             found.append(_change(told))
             patch.add(told, last.taken())
-            nested.update(sub for sub in submodules if told.change.path.startswith(sub + b"/"))
+            nested.update(sub for sub in fixture.submodules if told.change.path.startswith(sub + b"/"))
     except HostileTree as error:
         return Collected(limit=str(error)[:300])
-    found.sort(key=lambda change: change.path)
-    return Collected(
-        changes=tuple(found), patch=patch.finish(context.blobs, sorted(nested.union(stream.repositories)))
-    )
+    return _sorted(found, patch.finish(context.blobs, sorted(nested.union(stream.repositories))))
+
+
+def collect_step(context: TrialContext, fixture: FixtureRef, layer: str, below: Sequence[str]) -> Collected:
+    """Every change that one layer makes to the layers `below` it, topmost first, over the fixture. No patch."""
+
+    def keep(pieces: Iterator[bytes]) -> str:
+        return context.blobs.put_stream(pieces)[0]
+
+    caps = context.slot.policy.collect
+    try:
+        stream = context.slot.keeper.collect([layer], fixture.key, caps, keep, below=below)
+        return _sorted([_change(told) for told in stream])
+    except HostileTree as error:
+        return Collected(limit=str(error)[:300])
+
+
+def _sorted(changes: list[Change], patch: Patch | None = None) -> Collected:
+    return Collected(changes=tuple(sorted(changes, key=lambda change: change.path)), patch=patch)
 
 
 class _Last:

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from boxeval.agents.environment import candidate_environment
 from boxeval.errors import EngineError
+from boxeval.formats.boundaries import named
 from boxeval.formats.fixtures import Fixture, GitSource, inline_fixture, read_fixture
 from boxeval.rules.paths import readable
+from boxeval.rules.protect import holding as directories_of
 from boxeval.sandbox.box import CommandEnd
 from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.job import Job, shell
@@ -24,7 +26,7 @@ from boxeval.sandbox.slot import AGENT, Slot
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import PlannedTask
 from boxeval.spec.suite import Workspace, WorkspaceKind
-from boxeval.spec.trial import FixtureNotes
+from boxeval.spec.trial import EntryKind, FixtureNotes
 from boxeval.trial.boxes import run_turn, settle_box
 from boxeval.trial.cancel import Cancel
 from boxeval.trial.fault import StageFault
@@ -65,6 +67,8 @@ class FixtureStore:
         self._sources, self._run_id, self._git_image = sources, run_id, git_image
         self._lock = threading.Lock()
         self._locks: dict[str, threading.Lock] = {}
+        self._entries: dict[str, Mapping[str, EntryKind]] = {}
+        self._holding: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
 
     def ensure(self, task: PlannedTask, trial_id: str, making: Making) -> FixtureRef:
         """The task's fixture, made if it is not cached. Raises StageFault if set-up fails."""
@@ -76,6 +80,26 @@ class FixtureStore:
         if not task.workspace.setup:
             return base
         return self._set_up(base, task, trial_id, making)
+
+    def entries(self, fixture: FixtureRef, slot: Slot) -> Mapping[str, EntryKind]:
+        """Kinds of all entries of a cached fixture, by path as reports write it."""
+        with self._lock:
+            known = self._entries.get(fixture.key)
+        if known is None:
+            known = {readable(path): kind for path, kind in slot.keeper.list_fixture(fixture.key)}
+            with self._lock:
+                self._entries[fixture.key] = known
+        return known
+
+    def holding(self, patterns: tuple[str, ...], fixture: FixtureRef, slot: Slot) -> frozenset[str]:
+        """The directories of a cached fixture that hold something that a pattern names."""
+        with self._lock:
+            known = self._holding.get((fixture.key, patterns))
+        if known is None:
+            known = directories_of(named(self.entries(fixture, slot), patterns))
+            with self._lock:
+                self._holding[fixture.key, patterns] = known
+        return known
 
     def _plain(self, fixture: Fixture, slot: Slot) -> FixtureRef:
         key = _key(slot, fixture.digest)

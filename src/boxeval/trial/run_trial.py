@@ -1,7 +1,8 @@
 """One trial from its plan to its record: a fold of the seven steps. A failure is a value in the record.
 
-stage, run, settle, collect, enforce, grade, seal. Forbidden paths are enforced by the rules, from what was
-collected; a receipt is made of the record by the ledger (`boxeval.run`).
+stage, run, settle, collect, enforce, grade, seal. A task with steps goes through the first five for each of them.
+Forbidden paths are enforced by the rules, from what was collected; a receipt is made of the record by the ledger
+(`boxeval.run`).
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from boxeval.rules.metrics import measure
 from boxeval.rules.verdict import decide
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import PlannedTask, PlannedTrial
-from boxeval.spec.trial import BoxResult, Observations, SetupFault, Trial
+from boxeval.spec.trial import Observations, SetupFault, Trial
 from boxeval.trial.cancel import Cancelled
-from boxeval.trial.collect import collect
 from boxeval.trial.context import Steps, TrialContext
 from boxeval.trial.fault import StageFault
+from boxeval.trial.fixtures import FixtureRef
 from boxeval.trial.grade import grade
-from boxeval.trial.stage import Staged, stage
-from boxeval.trial.turn import take_turn
+from boxeval.trial.sequence import Sequence
+from boxeval.trial.stage import stage_fixture
+from boxeval.trial.turn import ModelRoute
 
 
 def run_trial(context: TrialContext) -> Trial:
@@ -61,11 +63,15 @@ def _observe(context: TrialContext) -> Observations:
     seen = Observations()
     try:
         with context.steps.step("stage"):
-            staged = stage(context)
+            fixture = stage_fixture(context)
+        route = ModelRoute(context)
+        turns = Sequence(context, fixture, route)
         try:
-            return _staged(context, staged, seen)
+            turns.take()
         finally:
-            context.reaper.take(staged.box, (staged.workspace,))
+            traffic = route.close()
+        seen = turns.observations().model_copy(update={"traffic": traffic})
+        return _graded(context, fixture, turns, seen)
     except StageFault as error:
         return seen.model_copy(update={"fault": error.fault})
     except Cancelled:
@@ -77,34 +83,9 @@ def _observe(context: TrialContext) -> Observations:
         return seen.model_copy(update={"fault": fault})
 
 
-def _staged(context: TrialContext, staged: Staged, seen: Observations) -> Observations:
-    turned = take_turn(context, staged)
-    seen = seen.model_copy(
-        update={
-            "fixture": staged.fixture.digest,
-            "fixture_notes": staged.fixture.notes,
-            "agent": turned.agent,
-            "traffic": turned.traffic,
-            "fault": turned.fault,
-            "cancelled": context.cancel.is_set,
-        }
-    )
-    if seen.cancelled or seen.fault or not _trustworthy(turned.agent):
-        return seen
-    with context.steps.step("collect"):
-        seen = seen.model_copy(update={"collected": collect(context, staged)})
-    nothing = seen.collected is None or seen.collected.limit or seen.collected.error
-    if nothing or not _to_be_graded(context, turned.agent):
+def _graded(context: TrialContext, fixture: FixtureRef, turns: Sequence, seen: Observations) -> Observations:
+    if seen.cancelled or not turns.is_gradable:
         return seen
     with context.steps.step("grade"):
-        measured, graded = grade(context, staged)
+        measured, graded = grade(context, fixture, turns.layers)
     return seen.model_copy(update={"measure": measured, "grader": graded, "cancelled": context.cancel.is_set})
-
-
-def _trustworthy(agent: BoxResult) -> bool:
-    return agent.settled and not agent.differences and not agent.error
-
-
-def _to_be_graded(context: TrialContext, agent: BoxResult) -> bool:
-    complete = all(command.exit_code == 0 for command in agent.commands)
-    return complete or context.task.verify.grade_incomplete

@@ -1,8 +1,9 @@
-"""Steps 2 and 3: the candidate's turn, and the proof that nothing of it is alive before anything is read."""
+"""Steps 2 and 3: a turn of the candidate, and the proof that nothing of it is alive before anything is read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from boxeval.agents.interface import ModelAccess
 from boxeval.agents.registry import agent_for
@@ -18,60 +19,57 @@ from boxeval.trial.stage import Staged
 MODEL_NAME = "scripted"
 
 
-@dataclass(frozen=True, slots=True)
-class Turned:
-    """What the candidate's turn left as evidence."""
+class ModelRoute:
+    """The trial's way to its model. It lasts for all turns, but is open only while one of them runs."""
 
-    agent: BoxResult
-    traffic: ModelTraffic | None
-    fault: SetupFault | None = None
+    def __init__(self, context: TrialContext) -> None:
+        self._context = context
+        self._route: Route | None = None
+        if context.task.script is not None and context.gateway is not None:
+            self._route = context.gateway.open_route(context.task.script, MODEL_NAME)
+
+    @contextmanager
+    def opened(self) -> Iterator[ModelAccess | None]:
+        """Let the boxes of the slot reach the model; None if the trial has none."""
+        if self._route is None:
+            yield None
+            return
+        self._context.slot.keeper.request("open_gateway", port=GATEWAY_PORT)
+        try:
+            url = f"http://127.0.0.1:{GATEWAY_PORT}{self._route.path}"
+            yield ModelAccess(url, PLACEHOLDER_KEY, MODEL_NAME)
+        finally:
+            self._context.slot.keeper.request("close_gateway")
+
+    def close(self) -> ModelTraffic | None:
+        """End the route and say what went over it."""
+        if self._route is None or self._context.gateway is None:
+            return None
+        closed = self._context.gateway.close_route(self._route.token)
+        log = self._context.blobs.put(closed.log) if closed.log else None
+        return closed.traffic.model_copy(update={"log": log})
 
 
-def take_turn(context: TrialContext, staged: Staged) -> Turned:
+def take_turn(context: TrialContext, staged: Staged, route: ModelRoute) -> BoxResult:
     """Run the candidate to its end, settle its box, close its way to the model."""
-    box = staged.box
-    route = _open_route(context)
-    try:
+    box, task = staged.box, staged.turn.task
+    with route.opened() as access:
         with context.steps.step("run"):
-            access = _access(route) if route else None
-            image_path = context.image(context.task.image).path_env
-            agent = agent_for(context.task.runner.kind)
-            jobs = agent.jobs(context.task, image_path, access, ambient=context.ambient)
-            run_turn(box, jobs, context.task.agent_timeout_ms, context.cancel)
+            image_path = context.image(task.image).path_env
+            jobs = agent_for(task.runner.kind).jobs(task, image_path, access, ambient=context.ambient)
+            run_turn(box, jobs, task.agent_timeout_ms, context.cancel)
         with context.steps.step("settle"):
             settle_box(box)
-    finally:
-        traffic = _close_route(context, route)
-    result = box_result(box.end, context.blobs)
-    return Turned(result, traffic, _missing_directory(context, result))
+    return box_result(box.end, context.blobs)
 
 
-def _open_route(context: TrialContext) -> Route | None:
-    if context.task.script is None or context.gateway is None:
-        return None
-    route = context.gateway.open_route(context.task.script, MODEL_NAME)
-    context.slot.keeper.request("open_gateway", port=GATEWAY_PORT)
-    return route
-
-
-def _access(route: Route) -> ModelAccess:
-    return ModelAccess(f"http://127.0.0.1:{GATEWAY_PORT}{route.path}", PLACEHOLDER_KEY, MODEL_NAME)
-
-
-def _close_route(context: TrialContext, route: Route | None) -> ModelTraffic | None:
-    if route is None or context.gateway is None:
-        return None
-    closed = context.gateway.close_route(route.token)
-    context.slot.keeper.request("close_gateway")
-    log = context.blobs.put(closed.log) if closed.log else None
-    return closed.traffic.model_copy(update={"log": log})
-
-
-def _missing_directory(context: TrialContext, result: BoxResult) -> SetupFault | None:
+def missing_directory(staged: Staged, result: BoxResult) -> SetupFault | None:
     """A working directory that the fixture lacks is the suite's fault, not the candidate's."""
-    if result.commands and (result.commands[0].spawn_error or "").startswith("cwd:"):
-        return SetupFault(
-            failure_class=FailureClass.CWD_MISSING,
-            detail=f"runner.cwd {context.task.runner.cwd!r} is no directory of the workspace",
-        )
-    return None
+    if not staged.turn.is_first or not result.commands:
+        return None
+    if not (result.commands[0].spawn_error or "").startswith("cwd:"):
+        return None
+    return SetupFault(
+        failure_class=FailureClass.CWD_MISSING,
+        detail=f"runner.cwd {staged.turn.task.runner.cwd!r} is no directory of the workspace",
+    )

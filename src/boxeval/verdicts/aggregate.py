@@ -10,7 +10,7 @@ from boxeval.receipts.evidence import referenced_blobs
 from boxeval.receipts.trust import instant
 from boxeval.receipts.verify import VerifiedRun
 from boxeval.rules.metrics import holds
-from boxeval.spec.outcome import TaskState, Weight
+from boxeval.spec.outcome import FailureClass, TaskState, Weight
 from boxeval.spec.plan import PlannedTask
 from boxeval.spec.report import (
     Cost,
@@ -120,14 +120,28 @@ def _line(run_id: str, trial: Trial, task: PlannedTask) -> TrialLine:
 
 
 def as_expected(trial: Trial, task: PlannedTask) -> bool | None:
-    """Whether a scored trial ended as its task declares; None for what is not scored."""
+    """Whether a scored trial ended as its task declares; None for what is not scored.
+
+    An expected failure of a class that assertions do not give must also hold the task's assertions: they say what the
+    machinery did about it (docs/adr/0006-steps.md).
+    """
     outcome = trial.outcome
     if outcome.weight is not Weight.SCORED:
         return None
     if task.expect != "failed":
         return outcome.task is TaskState.PASSED
-    right_class = task.expect_class is None or outcome.failure_class == task.expect_class
-    return outcome.task is TaskState.FAILED and right_class
+    if outcome.task is not TaskState.FAILED:
+        return False
+    if task.expect_class is None:
+        return True
+    return outcome.failure_class == task.expect_class and not unmet(trial, task)
+
+
+def unmet(trial: Trial, task: PlannedTask) -> tuple[Assertion, ...]:
+    """The assertions that a failure of the expected class leaves open, and that do not hold."""
+    if task.expect_class in (None, FailureClass.ASSERTION_FAILED, FailureClass.ASSERTION_UNRESOLVED):
+        return ()
+    return tuple(a for a in task.verify.assertions if not holds(a, trial.metrics.get(a.metric)))
 
 
 def _counts(lines: Sequence[TrialLine], missing: int) -> Counts:

@@ -1,0 +1,98 @@
+"""The turns of a trial, one after another: run, settle, collect, enforce, check. The first that fails is the last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from boxeval.rules.endings import ended_badly
+from boxeval.spec.trial import BoxResult, Collected, Observations, SetupFault, StepSeen
+from boxeval.trial.collect import collect, collect_step
+from boxeval.trial.context import TrialContext
+from boxeval.trial.enforce import enforce
+from boxeval.trial.fixtures import FixtureRef
+from boxeval.trial.grade import check_step
+from boxeval.trial.stage import Staged, staged, turns_of
+from boxeval.trial.turn import ModelRoute, missing_directory, take_turn
+
+
+class Sequence:
+    """Takes the turns of one trial and keeps what was seen of them. `layers` are what they wrote, topmost first."""
+
+    def __init__(self, context: TrialContext, fixture: FixtureRef, route: ModelRoute) -> None:
+        self._context, self._fixture, self._route = context, fixture, route
+        self._seen: list[StepSeen] = []
+        self._fault: SetupFault | None = None
+        self._whole: Collected | None = None
+        self.layers: tuple[str, ...] = ()
+        self.is_gradable = True
+
+    def take(self) -> None:
+        """Take turns until one is not as it should be, or there are no more."""
+        for turn in turns_of(self._context.task):
+            with staged(self._context, self._fixture, turn, self.layers) as ready:
+                goes_on = self._turn(ready)
+            if not goes_on:
+                break
+        if self.layers and self._whole is None:
+            with self._context.steps.step("collect"):
+                self._whole = collect(self._context, self._fixture, self.layers)
+                self.is_gradable &= not (self._whole.limit or self._whole.error)
+
+    def observations(self) -> Observations:
+        """The evidence so far, without the model's traffic and the grades."""
+        only, *_ = self._seen
+        turns: dict[str, Any] = {"agent": only.agent, "enforced": only.enforced}
+        if self._context.task.steps:
+            turns = {"steps": tuple(self._seen)}
+        return Observations(
+            fixture=self._fixture.digest,
+            fixture_notes=self._fixture.notes,
+            collected=self._whole,
+            fault=self._fault,
+            cancelled=self._context.cancel.is_set,
+            **turns,
+        )
+
+    def _turn(self, ready: Staged) -> bool:
+        """One turn. Whether the next one may follow."""
+        context, turn, steps = self._context, ready.turn, self._context.steps
+        agent = take_turn(context, ready, self._route)
+        seen = StepSeen(id=turn.step.id if turn.step else turn.name, agent=agent)
+        self._fault = missing_directory(ready, agent)
+        if context.cancel.is_set or self._fault or not _trustworthy(agent):
+            return self._end(seen)
+        with steps.step("collect"):
+            if turn.step:
+                collected = collect_step(context, self._fixture, turn.layer, self.layers)
+            else:
+                collected = self._whole = collect(context, self._fixture, (turn.layer,))
+            seen = seen.model_copy(update={"collected": collected})
+        with steps.step("enforce"):
+            enforced = enforce(context, ready, collected, self._seen)
+            seen = seen.model_copy(update={"enforced": enforced})
+        self.layers = (turn.layer, *self.layers)
+        if collected.limit or collected.error:
+            self._whole = collected
+            return self._end(seen)
+        finished = all(command.exit_code == 0 for command in agent.commands)
+        if not finished:
+            return self._end(seen, context.task.verify.grade_incomplete)
+        if enforced and enforced.boundary and enforced.boundary.violations:
+            return self._end(seen, is_gradable=True)
+        if turn.step and turn.step.verify:
+            with steps.step("grade"):
+                check = check_step(context, self._fixture, self.layers, turn)
+            seen = seen.model_copy(update={"verify": check})
+            if not _trustworthy(check) or ended_badly(check):
+                return self._end(seen)
+        self._seen.append(seen)
+        return True
+
+    def _end(self, seen: StepSeen, is_gradable: bool = False) -> bool:
+        self._seen.append(seen)
+        self.is_gradable = is_gradable
+        return False
+
+
+def _trustworthy(box: BoxResult) -> bool:
+    return box.settled and not box.differences and not box.error
