@@ -8,12 +8,13 @@ from typing import Any
 
 from boxeval.receipts.keys import SigningKey
 from boxeval.receipts.ledger import Ledger
+from boxeval.rules.boundary import baseline, judge
 from boxeval.rules.metrics import measure
 from boxeval.rules.verdict import decide
 from boxeval.spec.outcome import FailureClass
-from boxeval.spec.plan import Plan, PlannedImage, PlannedTask, PlannedTrial, Provenance, SuiteRef
+from boxeval.spec.plan import Plan, PlannedImage, PlannedStep, PlannedTask, PlannedTrial, Provenance, SuiteRef
 from boxeval.spec.policy import Policy
-from boxeval.spec.suite import Assertion, Op, Runner, RunnerKind, Verify, Workspace, WorkspaceKind
+from boxeval.spec.suite import Assertion, Op, Runner, RunnerKind, StepVerify, Verify, Workspace, WorkspaceKind
 from boxeval.spec.trial import (
     BoxResult,
     Capture,
@@ -21,11 +22,13 @@ from boxeval.spec.trial import (
     ChangeKind,
     Collected,
     CommandResult,
+    Enforcement,
     EntryKind,
     ModelTraffic,
     Observations,
     Patch,
     SetupFault,
+    StepSeen,
     Trial,
 )
 
@@ -182,3 +185,46 @@ def write_run(
         if place.trial_id in observed:
             ledger.append(trial(planned.task_of(place), observed[place.trial_id], place.repeat))
     return ledger.close() if close else None
+
+
+def step(name: str, **changes: Any) -> StepSeen:
+    """A step that went well: its box exited 0, it changed nothing, and its boundary was found clean."""
+    return StepSeen(
+        **{"id": name, "agent": box(), "collected": Collected(), "enforced": Enforcement(), **changes}
+    )
+
+
+def planned_step(
+    name: str, writes: tuple[str, ...] | None = None, verify: tuple[str, ...] = ()
+) -> PlannedStep:
+    """A step of a command, `true`, with a deadline of 7 s, and a check with one of 9 s."""
+    return PlannedStep(
+        id=name,
+        runner=Runner(kind=RunnerKind.EXTERNAL_COMMAND, command="true"),
+        writes=writes,
+        timeout_ms=7000,
+        verify=StepVerify(commands=verify) if verify else None,
+        verify_timeout_ms=9000,
+    )
+
+
+def bounded(
+    planned: PlannedTask,
+    collected: Collected,
+    kept: Collected | None = None,
+    *,
+    step: int | None = None,
+    before: tuple[StepSeen, ...] = (),
+) -> Enforcement:
+    """What enforcing the boundary of a turn gave: its verdict follows from `collected` and `kept`."""
+    enforced = Enforcement(kept=kept)
+    one = None if step is None else planned.steps[step]
+    verdict = judge(
+        one.id if one else "",
+        one.writes if one else planned.writes,
+        planned.workspace.excludes,
+        baseline(sha("fixture"), before),
+        collected,
+        enforced,
+    )
+    return enforced.model_copy(update={"boundary": verdict})

@@ -68,7 +68,11 @@ def tasks() -> Iterator[dict[str, object]]:
     mends = "sed -i s/41/42/ answer.py; echo gone > tests/test_answer.py; touch tests/conftest.py"
     yield task("mended", mends, UNITTEST, protect=PROTECT)
     yield task(
-        "forbidden", mends, UNITTEST, protect=PROTECT, verify={"commands": ["true"], "forbidPaths": ["tests/"]}
+        "forbidden",
+        mends,
+        UNITTEST,
+        protect=PROTECT,
+        verify={"commands": ["true"], "forbidPaths": ["tests/"]},
     )
     yield task(
         "around",

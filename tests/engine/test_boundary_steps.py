@@ -1,5 +1,7 @@
 """Steps: each over what the steps before left, each in a box of its own, and the first that fails is the last."""
 
+# ruff: noqa: E501  one step a line
+
 from __future__ import annotations
 
 from collections.abc import Iterator

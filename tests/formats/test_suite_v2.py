@@ -222,12 +222,9 @@ def test_task_ids_are_unique(tmp_path: Path, first: str, second: str, said: str)
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("tasks.0.steps", [], "tasks[0].steps: `steps` is not supported yet by this version"),
         *(
             (f"tasks.0.{key}", [], f"tasks[0].{key}: `{key}` is not supported yet by this version")
             for key in (
-                "writes",
-                "protect",
                 "secrets",
                 "services",
                 "faults",

@@ -364,3 +364,18 @@ def test_a_plan_that_names_a_thing_twice_or_not_at_all_is_refused(tmp_path: Path
 def test_a_run_copied_elsewhere_still_verifies(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, tmp_path / "copy")
     assert verify(tmp_path / "copy", TRUST).complete
+
+
+@pytest.mark.contract("S29", "S39")
+def test_a_boundary_verdict_must_follow_from_the_changes(tmp_path: Path) -> None:
+    """Sealed by the right key and with its right digest, and yet not what the changes give."""
+    task = samples.task(writes=("w/",))
+    plan = samples.plan(task)
+    outside = Collected(changes=(samples.change("tests/a.py"),))
+    honest = samples.seen(collected=outside, enforced=samples.bounded(task, outside, Collected()))
+    samples.write_run(tmp_path / "honest", KEY, plan, {"fix-base-1": honest})
+    assert verify(tmp_path / "honest", TRUST).trials[0].metrics["boundary.violationsRolledBack"] == 1
+    clean = samples.seen(collected=outside, enforced=samples.bounded(task, Collected()))
+    samples.write_run(tmp_path / "forged", KEY, plan, {"fix-base-1": clean})
+    with pytest.raises(TamperError, match="the boundary verdict on agent does not follow from its changes"):
+        verify(tmp_path / "forged", TRUST)

@@ -23,8 +23,10 @@ def metric(name: str, observed: Observations, task: Any = TASK) -> Scalar:
 def test_the_registry_and_the_measurement_name_the_same_metrics_and_types() -> None:
     collected = Collected(patch=samples.patch())
     traffic = samples.traffic(cost_usd=0.5)
-    observed = samples.seen(traffic=traffic, measure=samples.box(), collected=collected)
-    found = measure(TASK, observed, 1)
+    task = samples.task(verify=TASK.verify, writes=())
+    enforced = samples.bounded(task, collected)
+    observed = samples.seen(traffic=traffic, measure=samples.box(), collected=collected, enforced=enforced)
+    found = measure(task, observed, 1)
     assert set(found) == {name for name, entry in METRICS.items() if entry.measured}
     for name, value in found.items():
         assert METRICS[name].accepts(value), name

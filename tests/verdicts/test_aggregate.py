@@ -245,3 +245,30 @@ def test_a_report_is_plain_json_both_ways(tmp_path: Path) -> None:
     text = found.model_dump_json()
     assert '"passRate":1.0' in text
     assert Report.model_validate_json(text) == found
+
+
+@pytest.mark.parametrize(
+    ("expect_class", "value", "met"),
+    [
+        # The grader failed with exit code 1: an assertion on that is about the machinery, and counts.
+        ("verifier_failed", 1, True),
+        ("verifier_failed", 0, False),
+        # Without a class, or with one that assertions give, they are what fails.
+        (None, 0, True),
+    ],
+)
+def test_an_expected_failure_must_hold_its_assertions(
+    tmp_path: Path, expect_class: str | None, value: int, met: bool
+) -> None:
+    verify = {"commands": ("true",), "assertions": (wants("verifier.exitCode", "eq", value),)}
+    task = samples.task(expect="failed", expect_class=expect_class, verify=verify)
+    found = report(tmp_path, samples.plan(task), [FAIL])
+    assert found.trials[0].as_expected is met
+    assert exit_code(found) == (0 if met else 1)
+
+
+def test_an_expected_assertion_failure_needs_no_assertion_to_hold(tmp_path: Path) -> None:
+    verify = {"assertions": (wants("verifier.exitCode", "eq", 7),)}
+    task = samples.task(expect="failed", expect_class="assertion_unresolved", verify=verify)
+    found = report(tmp_path, samples.plan(task), [seen(grader=None)])
+    assert found.trials[0].as_expected is True

@@ -25,11 +25,19 @@ def step_faults(task: Task) -> Iterator[Fault]:
         yield from below("steps", below(number, _step_faults(task, step)))
         if (first := seen.setdefault(step.id.casefold(), number)) != number:
             yield ("steps", number, "id"), f"{show(step.id)} is already the id of steps[{first}]"
-    yield from below("writes", writes_faults(task.writes or ()))
-    yield from patterns_faults("protect", task.protect)
+    yield from _boundary_faults(task)
+
+
+def _boundary_faults(task: Task) -> Iterator[Fault]:
+    """What is wrong by itself, else what does not fit the files, if these are in the suite."""
+    found = list(below("writes", writes_faults(task.writes or ())))
+    for number, step in enumerate(task.steps):
+        found += below("steps", below(number, below("writes", writes_faults(step.writes or ()))))
+    found += patterns_faults("protect", task.protect)
     workspace = task.workspace
-    if workspace.kind is WorkspaceKind.INLINE and not workspace.setup:
-        yield from fixture_faults(Boundaries.of(task), inline_entries(workspace.files or {}))
+    if not found and workspace.kind is WorkspaceKind.INLINE and not workspace.setup:
+        found += fixture_faults(Boundaries.of(task), inline_entries(workspace.files or {}))
+    yield from found
 
 
 def _step_faults(task: Task, step: Step) -> Iterator[Fault]:
@@ -40,7 +48,6 @@ def _step_faults(task: Task, step: Step) -> Iterator[Fault]:
     elif step.prompt is not None:
         yield from _prompt_faults(task, step.prompt)
     yield from below("command", text_faults(step.command or ""))
-    yield from below("writes", writes_faults(step.writes or ()))
     if step.verify is not None:
         yield from below("verify", commands_faults("commands", step.verify.commands))
         yield from below("verify", below("files", files_faults(step.verify.files)))
