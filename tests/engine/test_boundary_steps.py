@@ -147,7 +147,7 @@ def row(trial: Trial) -> tuple[str | None, ...]:
     return outcome.execution, outcome.grading, outcome.task, outcome.failure_class, outcome.limit
 
 
-@pytest.mark.contract("S37", "S39", "P8")
+@pytest.mark.contract("S37", "S39")
 def test_a_step_is_held_against_the_layers_below_it(finished: dict[str, Trial]) -> None:
     trial = finished["stacked"]
     assert trial.outcome.failure_class == "writes_boundary_violation", trial.outcome
@@ -235,3 +235,31 @@ def test_changes_past_a_cap_are_told_as_not_rolled_back(finished: dict[str, Tria
     assert enforced.boundary.status == "rollback-incomplete"
     assert "the changes of the turn are not known" in enforced.boundary.unrecoverable[0].reason
     assert finished["cap"].metrics["boundary.rollbackIncomplete"] == 1
+
+
+@pytest.mark.contract("S38")
+def test_a_record_that_would_not_fit_into_a_receipt_is_the_candidates_doing(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("boxeval.trial.sequence.RECORD_BYTES", 40_000)
+    suite = write_suite(
+        tmp_path,
+        r"""
+        tasks:
+          - id: floods
+            workspace: {kind: inline, files: {a: "one\n"}}
+            steps:
+              - {id: few, command: "touch b"}
+              - {id: many, command: "for i in $(seq 300); do touch x$i; done", writes: []}
+              - {id: never, command: "true"}
+            verify: {commands: ["true"]}
+        """.replace("\n        ", "\n"),
+    )
+    _, verified = run(suite, settings)
+    (trial,) = verified.trials
+    assert row(trial) == ("failed", "not_requested", "failed", "resource_limit", "workspace changes")
+    many = steps_of(trial)["many"]
+    assert many.enforced is not None
+    assert many.enforced.boundary is not None
+    assert many.enforced.boundary.status == "rollback-incomplete"
+    assert list(steps_of(trial)) == ["few", "many"]

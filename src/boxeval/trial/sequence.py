@@ -14,6 +14,9 @@ from boxeval.trial.grade import check_step
 from boxeval.trial.stage import Staged, staged, turns_of
 from boxeval.trial.turn import ModelRoute, missing_directory, take_turn
 
+RECORD_BYTES = 64 * 1024 * 1024
+"""Of all turns in the receipt, which is one line of bounded size: paths are repeated there, and escaped."""
+
 
 class Sequence:
     """Takes the turns of one trial and keeps what was seen of them. `layers` are what they wrote, topmost first."""
@@ -23,6 +26,7 @@ class Sequence:
         self._seen: list[StepSeen] = []
         self._fault: SetupFault | None = None
         self._whole: Collected | None = None
+        self._recorded_bytes = 0
         self.layers: tuple[str, ...] = ()
         self.is_gradable = True
 
@@ -70,6 +74,11 @@ class Sequence:
         with steps.step("enforce"):
             enforced = enforce(context, ready, collected, self._seen)
             seen = seen.model_copy(update={"enforced": enforced})
+            self._recorded_bytes += len(seen.model_dump_json())
+            if self._recorded_bytes > RECORD_BYTES:
+                collected = Collected(limit=f"more than {RECORD_BYTES} bytes to record")
+                enforced = enforce(context, ready, collected, self._seen)
+                seen = seen.model_copy(update={"collected": collected, "enforced": enforced})
         self.layers = (turn.layer, *self.layers)
         if collected.limit or collected.error:
             self._whole = collected
