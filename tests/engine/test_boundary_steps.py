@@ -42,6 +42,7 @@ tasks:
           echo home > ~/mark; echo tmp > /tmp/mark; touch /dev/shm/mark; chmod 0 ~
           setsid sleep 300 >/dev/null 2>&1 &
           python3 -c "import socket, time; s = socket.socket(); s.bind(('127.0.0.1', 5000)); s.listen(); time.sleep(300)" &
+          sleep 0.3
       - id: find
         command: |
           test "$(stat -c %a ~)" = 0; chmod 0700 ~
