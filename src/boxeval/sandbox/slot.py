@@ -4,7 +4,7 @@ A workspace is an overlay volume: the fixture below, a layer of the slot's tmpfs
 lies over the candidate's layers, so what was collected and hashed is what is graded. Both are mounted by the
 engine from paths on its own host, which is why this needs a local engine that runs as root
 (docs/adr/0004-keeper.md). Two volumes hold layers, one for candidates and one for graders; the other two are
-the home and the `/tmp` that the boxes of a trial with steps share (docs/adr/0007-steps.md).
+the home and the `/tmp` that the boxes of a trial with steps share (docs/adr/0008-steps.md).
 """
 
 from __future__ import annotations

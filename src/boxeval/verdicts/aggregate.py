@@ -123,7 +123,7 @@ def as_expected(trial: Trial, task: PlannedTask) -> bool | None:
     """Whether a scored trial ended as its task declares; None for what is not scored.
 
     An expected failure of a class that assertions do not give must also hold the task's assertions: they say what the
-    machinery did about it (docs/adr/0007-steps.md).
+    machinery did about it (docs/adr/0008-steps.md).
     """
     outcome = trial.outcome
     if outcome.weight is not Weight.SCORED:
