@@ -36,6 +36,18 @@ def seccomp_profile() -> str:
     return json.dumps(json.loads((resource("policies") / "seccomp.json").read_bytes()), separators=(",", ":"))
 
 
+@cache
+def keeper_seccomp_profile() -> str:
+    """The same for the keeper, which also makes whiteouts: character devices 0/0, and no other device."""
+    profile = json.loads(seccomp_profile())
+    is_character_device = {"index": 2, "value": 0o170000, "valueTwo": 0o020000, "op": "SCMP_CMP_MASKED_EQ"}
+    is_whiteout = {"index": 3, "value": 0, "op": "SCMP_CMP_EQ"}
+    profile["syscalls"].append(
+        {"names": ["mknodat"], "action": "SCMP_ACT_ALLOW", "args": [is_character_device, is_whiteout]}
+    )
+    return json.dumps(profile, separators=(",", ":"))
+
+
 @dataclass(frozen=True, slots=True)
 class BoxMounts:
     """Volumes of one box by name, and the network namespace that it joins.

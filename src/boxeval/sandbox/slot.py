@@ -27,7 +27,7 @@ from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.job import HOME, TMP
 from boxeval.sandbox.keeper import KeeperClient
 from boxeval.sandbox.ownership import CACHE, OWNER, Owner
-from boxeval.sandbox.settings import MIB, BoxMounts, seccomp_profile
+from boxeval.sandbox.settings import MIB, BoxMounts, keeper_seccomp_profile
 from boxeval.spec.policy import Policy
 
 KEEPER_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SYS_ADMIN"]
@@ -163,7 +163,7 @@ class Slot:
                 "ReadonlyRootfs": True,
                 "CapDrop": ["ALL"],
                 "CapAdd": KEEPER_CAPABILITIES,
-                "SecurityOpt": ["no-new-privileges", f"seccomp={seccomp_profile()}"],
+                "SecurityOpt": ["no-new-privileges", f"seccomp={keeper_seccomp_profile()}"],
                 "IpcMode": "private",
                 "LogConfig": {"Type": "none", "Config": {}},
                 "RestartPolicy": {"Name": "no"},
