@@ -80,6 +80,11 @@ def test_built_in_suites_load_without_a_warning(file: Path) -> None:
         [("thresholds", {"fail": [{"metric": "tokens.total", "op": "gt", "value": 9}]})],
         [("matrix.maxCostUsd", 5), ("matrix.repeats", 3), (T + "trials", 2)],
         [(T + "policy", "strict"), (T + "image", "python:3.12"), ("defaults", {"network": "none"})],
+        [(T + "image", "boxeval/base"), (T + "verify.image", f"sha256:{'0' * 64}")],
+        [
+            (T + "image", "Host.example:5000/a/b__c.d-e:1.2-RC_3"),
+            (T + "verify.image", f"a@sha256:{'f' * 64}"),
+        ],
         [("suite.provenance", {"source": "me"})],
         [("suite.provenance", "me")],
     ],
@@ -134,6 +139,16 @@ def test_accepted(tmp_path: Path, changes: list[tuple[str, object]]) -> None:
         ([(T + "id", "")], "tasks[0].id: may have only letters"),
         ([(T + "id", "a\0b")], "tasks[0].id: may have only letters"),
         ([("matrix.targets", [{"id": "A"}, {"id": "a"}])], "matrix.targets[1].id: `a` is already the id of matrix.targets[0], but for upper and lower case"),
+        # Images.
+        *(
+            ([(where, name)], f"{path}: `{name}` cannot be an image")
+            for where, path, name in (
+                ("defaults.image", "defaults.image", "Bad Image!!"),
+                ("matrix.targets.0.image", "matrix.targets[0].image", "UPPER"),
+                (T + "image", "tasks[0].image", "name:"),
+                (T + "verify.image", "tasks[0].verify.image", "name@sha256:abc"),
+            )
+        ),
         # Workspaces.
         ([(T + "workspace", {"kind": "inline"})], "tasks[0].workspace: kind `inline` needs `files`"),
         ([(T + "workspace.path", "x")], "tasks[0].workspace.path: kind `inline` does not take `path`"),

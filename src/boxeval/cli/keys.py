@@ -28,7 +28,7 @@ def make(
     label: Annotated[str, typer.Argument(metavar="LABEL", help="What people will read beside the id.")],
     as_json: Json = False,
 ) -> None:
-    """Make a signing key on this machine and trust it here."""
+    """Make a signing key on this machine and trust it here. Runs sign with the oldest one that is not revoked."""
     from boxeval.receipts.keys import make_key
     from boxeval.settings import load_settings
 

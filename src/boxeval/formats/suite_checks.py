@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from boxeval.formats.faults import Fault, env_faults
@@ -12,6 +13,13 @@ from boxeval.spec.metrics import METRICS, did_you_mean
 from boxeval.spec.suite import Suite
 
 MAX_TRIALS = 100_000
+_PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{_PART}(?:/{_PART})*(?::\w[\w.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?"
+    r"|sha256:[0-9a-f]{64}",
+    re.ASCII,
+)
+"""A reference by the grammar of the distribution project, or an image's id."""
 
 
 def suite_faults(suite: Suite) -> Iterator[Fault]:
@@ -22,6 +30,7 @@ def suite_faults(suite: Suite) -> Iterator[Fault]:
             (("matrix", "targets", index, "env", *path), message) for path, message in env_faults(target.env)
         )
     yield from _models(suite)
+    yield from _images(suite)
     for index, task in enumerate(suite.tasks):
         yield from ((("tasks", index, *path), message) for path, message in task_faults(task))
     verifies = [task.verify for task in suite.tasks]
@@ -60,6 +69,16 @@ def _dots(ids: Iterable[Fault]) -> Iterator[Fault]:
     for path, name in ids:
         if name in (".", ".."):
             yield path, f"{show(name)} cannot be an id"
+
+
+def _images(suite: Suite) -> Iterator[Fault]:
+    named: list[tuple[tuple[str | int, ...], str | None]] = [(("defaults", "image"), suite.defaults.image)]
+    named += [(("matrix", "targets", i, "image"), t.image) for i, t in enumerate(suite.matrix.targets)]
+    for i, task in enumerate(suite.tasks):
+        named += [(("tasks", i, "image"), task.image), (("tasks", i, "verify", "image"), task.verify.image)]
+    for path, name in named:
+        if name is not None and not _IMAGE.fullmatch(name):
+            yield path, f"{show(name)} cannot be an image; write `name`, `host/name:tag` or `name@sha256:...`"
 
 
 def _models(suite: Suite) -> Iterator[Fault]:

@@ -77,7 +77,7 @@ class Workspace(Record):
     )
     excludes: tuple[str, ...] = Field((), description="gitignore-style patterns, left out of the snapshot.")
     setup: tuple[Command, ...] = Field(
-        (), description="Shell commands, run once in a box to complete the fixture."
+        (), description="Shell commands (`sh -e`), run once in a box to complete the fixture."
     )
     size_limit: Positive = Field(256 * 1024 * 1024, description="Bytes; a larger fixture is refused.")
 
@@ -163,9 +163,11 @@ class Runner(Record):
     kind: RunnerKind = Field(strict=False, description="How the candidate is started.")
     prompt: str | None = Field(None, description="kind scripted: what the agent is asked.")
     command: Command | None = Field(
-        None, description="kind external-command: shell text, or a program for `args`."
+        None, description="kind external-command: shell text (`sh -e`), or a program for `args`."
     )
-    commands: tuple[Command, ...] = Field((), description="kind external-command: shell commands, in order.")
+    commands: tuple[Command, ...] = Field(
+        (), description="kind external-command: shell commands (`sh -e`), in order, until one fails."
+    )
     args: tuple[Command, ...] | None = Field(None, description="Arguments of `command`; no shell reads them.")
     script: str | Script | None = Field(
         None, description="kind scripted: the model's turns, for this task alone."
@@ -203,7 +205,9 @@ class Assertion(Record):
 class Verify(Record):
     """How a trial is graded. Commands run in one grader box, in order, until one fails."""
 
-    commands: tuple[Command, ...] = Field((), description="Shell commands; exit code 0 of all is a pass.")
+    commands: tuple[Command, ...] = Field(
+        (), description="Shell commands (`sh -e`), in order; exit code 0 of all is a pass."
+    )
     image: str | None = Field(None, description="Image of the grader's box.")
     env: dict[EnvName, str] = Field(default_factory=dict, description="Environment of the grader.")
     files: dict[RelativePath, str | InlineFile] = Field(
@@ -211,7 +215,9 @@ class Verify(Record):
     )
     assertions: tuple[Assertion, ...] = Field((), description="All must hold; an unmeasured metric fails.")
     forbid_paths: tuple[str, ...] = Field((), description="gitignore-style patterns that must not change.")
-    measure: Command | None = Field(None, description="Its exit code is data: task.exitCode and task.solved.")
+    measure: Command | None = Field(
+        None, description="A shell command (`sh -e`); its exit code is data: task.exitCode and task.solved."
+    )
     grade_incomplete: bool = Field(False, description="Grade what a failed or timed-out turn left.")
     timeout_ms: Timeout | None = Field(None, description="For all commands together; else the task's.")
 
