@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -204,9 +205,12 @@ def test_two_signals_end_it_at_once_and_leave_nothing(
 
 @pytest.mark.contract("P16")
 def test_after_a_killed_controller_boxes_die_and_the_next_start_sweeps(
-    tmp_path: Path, cache: Path, engine: Engine, settings: Settings
+    tmp_path: Path, cache: Path, engine: Engine, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = settings.data_dir.parent
+    # A socket's path must be short, so not below tmp_path.
+    temp = Path(tempfile.mkdtemp())
+    monkeypatch.setenv("TMPDIR", str(temp))
     suite = write_suite(tmp_path, ONE.replace("COMMAND", "sleep 250"), HEAD.replace("30000", "300000"))
     with start(suite, home, cache, stdin=subprocess.DEVNULL) as process:
         run_id = wait_for_boxes(engine, home / "out")
@@ -220,6 +224,7 @@ def test_after_a_killed_controller_boxes_die_and_the_next_start_sweeps(
     run(write_suite(tmp_path / "next", ONE.replace("COMMAND", "true")), settings, watcher)
     assert ours(engine, run_id) == []
     assert any("left behind" in note for note in watcher.notes)
+    temp.rmdir()  # which it can only if it is empty
     verified = verify(home / "out", Trust.local(settings))
     assert not verified.complete
     assert verified.missing == ("one[local]#1",)

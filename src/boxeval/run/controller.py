@@ -20,7 +20,7 @@ from boxeval.sandbox.engine import connect
 from boxeval.sandbox.ownership import Owner
 from boxeval.sandbox.reaper import Reaper
 from boxeval.sandbox.slot import Yard
-from boxeval.sandbox.sweep import abandon, clean
+from boxeval.sandbox.sweep import SOCKET, abandon, clean
 from boxeval.settings import Settings, socket_parent
 from boxeval.spec.plan import PlannedTrial
 from boxeval.trial.cancel import Cancel
@@ -52,7 +52,7 @@ def run_suite(request: RunRequest, watcher: Watcher, settings: Settings) -> RunE
         gateway_dir = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="boxeval-", dir=socket_parent()))
         )
-        gateway = stack.enter_context(Gateway(gateway_dir / "gateway.sock"))
+        gateway = stack.enter_context(Gateway(gateway_dir / SOCKET))
         yard = Yard(
             engine=engine,
             owner=owner,

@@ -38,6 +38,8 @@ KEEPER_FILES = 8192
 AGENT, GRADE = "agent", "grade"
 PRIVATE = {HOME: "home", TMP: "tmp"}
 """Areas that boxes of a trial with steps share, by the path where a box has them."""
+GATEWAY_DIR = "/run/boxeval"
+"""Where a keeper finds the directory with the gateway's socket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ class Slot:
         ]
         if yard.gateway_dir is not None:
             mounts.append(
-                {"Type": "bind", "Source": str(yard.gateway_dir), "Target": "/run/boxeval", "ReadOnly": True}
+                {"Type": "bind", "Source": str(yard.gateway_dir), "Target": GATEWAY_DIR, "ReadOnly": True}
             )
         return {
             "Image": yard.keeper_image.image_id,

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from boxeval.sandbox.box import remove_container
 from boxeval.sandbox.engine import Engine, engine_errors
 from boxeval.sandbox.ownership import CACHE, OWNER, RUN, Owner
-from boxeval.sandbox.slot import remove_volume
+from boxeval.sandbox.slot import GATEWAY_DIR, remove_volume
+
+SOCKET = "gateway.sock"
+"""The one file in a gateway's directory, by which the keeper's forwarder knows it too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """One object of ours. `kind` is container or volume."""
+    """One object of ours. `kind` is container, directory (of a gateway's socket, on the host) or volume."""
 
     kind: str
     name: str
@@ -23,7 +28,7 @@ class Leftover:
 
 
 def orphans(engine: Engine, owner: Owner) -> tuple[Leftover, ...]:
-    """Containers and volumes of this home whose controller is gone or which are past their deadline."""
+    """What is left of this home's runs whose controller is gone or which are past their deadline."""
     now = time.time()
     return _labelled(engine, RUN, lambda labels: owner.is_orphan(labels, now))
 
@@ -37,14 +42,21 @@ def _labelled(engine: Engine, label: str, ours: Callable[[dict[str, str]], bool]
     with engine_errors("list what boxeval made"):
         containers: list[dict[str, Any]] = engine.api.containers(all=True, filters={"label": label})
         volumes: dict[str, Any] = engine.api.volumes(filters={"label": label})
-    return tuple(
-        Leftover("container", c["Names"][0].lstrip("/"), c["Id"])
+    containers = [c for c in containers if ours(c.get("Labels") or {})]
+    sockets = {
+        mount["Source"]
         for c in containers
-        if ours(c.get("Labels") or {})
-    ) + tuple(
-        Leftover("volume", v["Name"], v["Name"])
-        for v in volumes.get("Volumes") or ()
-        if ours(v.get("Labels") or {})
+        for mount in c.get("Mounts") or ()
+        if mount["Destination"] == GATEWAY_DIR and Path(mount["Source"]).is_dir()
+    }
+    return (
+        *(Leftover("container", c["Names"][0].lstrip("/"), c["Id"]) for c in containers),
+        *(Leftover("directory", path, path) for path in sorted(sockets)),
+        *(
+            Leftover("volume", v["Name"], v["Name"])
+            for v in volumes.get("Volumes") or ()
+            if ours(v.get("Labels") or {})
+        ),
     )
 
 
@@ -77,5 +89,10 @@ def _remove(engine: Engine, found: tuple[Leftover, ...]) -> None:
     for leftover in found:
         if leftover.kind == "container":
             remove_container(engine, leftover.id)
+        elif leftover.kind == "directory":
+            # Nothing but the socket is ours in it: with anything else inside it stays.
+            with contextlib.suppress(OSError):
+                (Path(leftover.id) / SOCKET).unlink(missing_ok=True)
+                Path(leftover.id).rmdir()
         else:
             remove_volume(engine, leftover.id)
