@@ -108,7 +108,7 @@ def test_archives_are_read_by_a_python_without_extraction_filters(tmp_path: Path
         tar.addfile(tarfile.TarInfo("empty.txt"))
     code = (
         "import tarfile, sys, pathlib\n"
-        "del tarfile.data_filter\n"
+        "vars(tarfile).pop('data_filter', None)\n"
         "from boxeval.formats.archive import read_archive\n"
         "print(read_archive(pathlib.Path(sys.argv[1]), (), 1000, 'here').members)\n"
     )
