@@ -17,6 +17,7 @@ import os
 import re
 import secrets
 import stat
+import time
 from base64 import b64decode, b64encode
 
 from collect import Caps, Collector
@@ -100,7 +101,26 @@ class Keeper:
         self.plant(planter)
 
     def do_has_fixture(self, key):
-        return {"present": os.path.isdir(f"{FIXTURES}/{safe(key)}/tree")}
+        present = os.path.isdir(f"{FIXTURES}/{safe(key)}/tree")
+        if present:
+            os.utime(f"{FIXTURES}/{key}/digest")  # when it was last wanted, for do_trim_fixtures
+        return {"present": present}
+
+    def do_trim_fixtures(self, keep, unused_s):
+        """Drop the fixtures that were wanted least recently, beyond `keep` of them and for `unused_s` at least.
+
+        One that a box has mounted was wanted when its trial was staged, so it is never among them.
+        """
+        wanted = {}
+        for key in filter(NAME.fullmatch, os.listdir(FIXTURES)):
+            with contextlib.suppress(FileNotFoundError):
+                wanted[key] = os.stat(f"{FIXTURES}/{key}/digest").st_mtime
+        oldest_first = sorted(wanted, key=wanted.get)
+        until = time.time() - unused_s
+        dropped = [key for key in oldest_first[: max(len(wanted) - keep, 0)] if wanted[key] < until]
+        for key in dropped:
+            self.do_drop_fixture(key)
+        return {"dropped": dropped}
 
     def do_put_fixture(self, key, uid, gid, digest):
         """Receive a fixture, check its digest, and only then give it its name."""

@@ -20,7 +20,7 @@ from boxeval.sandbox.slot import Slot, remove_volume
 from boxeval.spec.policy import CollectCaps
 from boxeval.spec.tree import FixtureEntry
 from boxeval.spec.trial import EntryKind
-from engine_trees import directory, file, put, symlink
+from engine_trees import digest_of, directory, file, put, symlink
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent"}
 TREE = [
@@ -243,3 +243,17 @@ def test_a_port_of_the_last_box_is_free_for_the_next(changes_of: Callable[..., A
     )
     changes_of(serve)
     changes_of(serve)
+
+
+def test_the_fixture_cache_is_bounded_by_what_was_wanted_last(slot: Slot) -> None:
+    for name in ("first", "second", "third"):
+        tree = [file("name", f"{slot.yard.run_id} {name}".encode())]
+        slot.keeper.put_fixture(f"bound-{name}", slot.policy, digest_of(tree), tree)
+    assert slot.keeper.request("has_fixture", key="bound-first") == {"present": True}
+    kept = len(slot.keeper.request("fixtures")["keys"])
+    # Nothing was unused for an hour, so nothing goes, whatever the number.
+    assert slot.keeper.request("trim_fixtures", keep=0, unused_s=3600) == {"dropped": []}
+    dropped = slot.keeper.request("trim_fixtures", keep=1, unused_s=-1)["dropped"]
+    assert len(dropped) == kept - 1
+    assert "bound-first" not in dropped
+    assert {"bound-second", "bound-third"} <= set(dropped)

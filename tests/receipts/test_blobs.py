@@ -50,6 +50,7 @@ def test_equal_content_is_kept_once_by_many_threads(tmp_path: Path) -> None:
 def test_a_fault_of_the_source_stays_its_own_and_leaves_no_draft(tmp_path: Path) -> None:
     def source() -> Iterator[bytes]:
         yield b"some"
+        yield b"more"
         raise ConnectionResetError("the engine went away")
 
     store = BlobStore(tmp_path / "blobs")

@@ -35,18 +35,24 @@ def build(as_json: Json = False) -> None:
 
 @images_app.command("ls")
 def list_all(as_json: Json = False) -> None:
-    """List boxeval's images with their sizes; layers that images share are counted in each."""
+    """List boxeval's images and caches with their sizes; layers that images share are counted in each."""
     from boxeval.reports.words import size
     from boxeval.sandbox.engine import connect
     from boxeval.sandbox.images import list_images
+    from boxeval.sandbox.ownership import Owner
+    from boxeval.sandbox.sweep import cache_sizes
+    from boxeval.settings import load_settings
 
-    images = list_images(connect())
+    engine = connect()
+    images = list_images(engine)
     if as_json:
         say_json([camel(image) for image in images])
         return
     for image in images:
         notes = [word for word, is_so in (("old", not image.current), ("in use", image.in_use)) if is_so]
         say(f"{escape(image.tag)}  {size(image.size_bytes)}  {', '.join(notes)}".rstrip())
+    for name, size_bytes in cache_sizes(engine, Owner.here(load_settings().data_dir)).items():
+        say(f"{name}  {size(size_bytes)}  cache; `boxeval clean --cache` removes it")
     if not images:
         say("no images yet; `boxeval images build` makes them")
 

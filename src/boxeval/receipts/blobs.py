@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import FileIO
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,6 +38,15 @@ class BlobStore:
 
     def put_stream(self, chunks: Iterable[bytes]) -> tuple[str, int]:
         """Keep what a stream gives, without holding it in memory; return SHA-256 in hex and size in bytes."""
+        chunks = iter(chunks)
+        first, second = next(chunks, b""), next(chunks, None)
+        if second is None and self._path(known := hashlib.sha256(first).hexdigest()).exists():
+            return known, len(first)
+        if second is not None:
+            chunks = chain([second], chunks)
+        return self._write(chain([first], chunks))
+
+    def _write(self, chunks: Iterable[bytes]) -> tuple[str, int]:
         sha256 = hashlib.sha256()
         size_bytes = 0
         draft = self.directory / f".tmp-{secrets.token_hex(8)}"

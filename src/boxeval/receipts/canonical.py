@@ -34,6 +34,10 @@ class MalformedError(ValueError):
     """Bytes that are not the canonical form of the record they should be; or a value that has none."""
 
 
+class OtherVersionError(MalformedError):
+    """Canonical bytes of a record that has other fields or values than this version's."""
+
+
 def canonical(record: Record) -> bytes:
     """The RFC 8785 bytes of a record. A number that would not read back as itself raises `MalformedError`."""
     return canonical_json(record.model_dump(mode="json", by_alias=True))
@@ -57,15 +61,16 @@ def digest(record: Record) -> str:
 
 def read(kind: type[R], data: bytes, limit: int = MAX_BYTES) -> R:
     """The record whose canonical bytes are exactly `data`; else `MalformedError` says why not."""
-    strict_json(data, limit)
+    if canonical_json(strict_json(data, limit)) != data:
+        raise MalformedError("not in canonical form: it was re-formatted, or names a field twice")
     try:
         record = kind.model_validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise MalformedError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+        raise OtherVersionError(f"{place}: {first['msg']}" if place else first["msg"]) from None
     if canonical(record) != data:
-        raise MalformedError("not in canonical form: it was re-formatted, or names a field twice")
+        raise OtherVersionError("it lacks fields")
     return record
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from boxeval.errors import TamperError
-from boxeval.receipts.canonical import MAX_BYTES, MalformedError, read, strict_json
+from boxeval.errors import TamperError, UnreadableError
+from boxeval.receipts.canonical import MAX_BYTES, MalformedError, OtherVersionError, read, strict_json
 from boxeval.receipts.envelope import Envelope, line_hash, open_line, pae
 from boxeval.receipts.ledger import NO_LINE
 from boxeval.receipts.storage import open_regular
@@ -27,6 +27,13 @@ class Line:
 def refuse(number: int, reason: str) -> TamperError:
     """The error for one ledger line."""
     return TamperError(f"ledger.jsonl line {number}: {reason}")
+
+
+def other_version(place: str, error: OtherVersionError) -> UnreadableError:
+    """The error for what is whole, but sealed by a boxeval whose records have another form."""
+    return UnreadableError(
+        f"{place}: sealed by another version of boxeval ({error}); verify it with the version that made it"
+    )
 
 
 def read_chain(path: Path, trust: Trust) -> tuple[tuple[Line, ...], str | None]:
@@ -62,6 +69,9 @@ def _check(line: bytes, number: int, before: Line | None, trust: Trust) -> Line:
         envelope = open_line(line)
         key = _signer(envelope, number, trust)
         receipt = read(Receipt, envelope.payload_bytes)
+    except OtherVersionError as error:
+        # Its signature holds, so it is what a trusted key sealed: nothing was changed.
+        raise other_version(f"ledger.jsonl line {number}", error) from None
     except MalformedError as error:
         raise refuse(number, str(error)) from None
     if before and before.key.keyid != key.keyid:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import InitVar, dataclass
 from pathlib import Path
 
 from boxeval.errors import IncompleteError, TamperError, UnreadableError
 from boxeval.receipts import merkle
 from boxeval.receipts.blobs import BlobStore
-from boxeval.receipts.canonical import MAX_BYTES, MalformedError, canonical_json, digest, read
-from boxeval.receipts.chain import Line, read_chain, refuse
+from boxeval.receipts.canonical import (
+    MAX_BYTES,
+    MalformedError,
+    OtherVersionError,
+    canonical_json,
+    digest,
+    read,
+)
+from boxeval.receipts.chain import Line, other_version, read_chain, refuse
 from boxeval.receipts.evidence import referenced_blobs
 from boxeval.receipts.ledger import BLOBS, CHECKPOINT, LEDGER, PLAN, checkpoint_line
 from boxeval.receipts.storage import read_regular
@@ -130,6 +138,11 @@ def _read(directory: Path, trust: Trust) -> tuple[Plan, tuple[Line, ...], list[s
         raise IncompleteError(f"{directory}: {LEDGER} has no whole line: the run ended before its first line")
     try:
         plan = read(Plan, plan_bytes)
+    except OtherVersionError as error:
+        opened = lines[0].receipt.body
+        if isinstance(opened, Opened) and opened.plan == hashlib.sha256(plan_bytes).hexdigest():
+            raise other_version(PLAN, error) from None
+        raise TamperError(f"{PLAN}: {error}") from None
     except MalformedError as error:
         raise TamperError(f"{PLAN}: {error}") from None
     problems = [f"{LEDGER} line {len(lines) + 1} is torn: {torn}"] if torn else []

@@ -35,6 +35,9 @@ KEEPER_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SYS_ADMIN"]
 OVERLAY = "metacopy=off,redirect_dir=off,index=off"
 KEEPER_MEMORY = 512 * MIB
 KEEPER_FILES = 8192
+FIXTURES_KEPT = 256
+FIXTURE_UNUSED_S = 24 * 3600
+"""The cache holds what was wanted within a day, and of the rest the latest up to the number above."""
 AGENT, GRADE = "agent", "grade"
 PRIVATE = {HOME: "home", TMP: "tmp"}
 """Areas that boxes of a trial with steps share, by the path where a box has them."""
@@ -112,6 +115,7 @@ class Slot:
         hello = self.keeper.request("hello", timeout_s=120)
         if hello.get("protocol") != 1 or not hello.get("shim"):
             raise BoxError("the keeper image does not fit this version of boxeval; run: boxeval images build")
+        self.keeper.request("trim_fixtures", keep=FIXTURES_KEPT, unused_s=FIXTURE_UNUSED_S)
 
     def _areas(self) -> dict[str, str]:
         """The mount options of each area's tmpfs."""

@@ -71,6 +71,18 @@ def caches(engine: Engine, owner: Owner) -> tuple[Leftover, ...]:
     )
 
 
+def cache_sizes(engine: Engine, owner: Owner) -> dict[str, int]:
+    """Bytes of each cache volume of this home, by name."""
+    names = {cache.name for cache in caches(engine, owner)}
+    with engine_errors("measure cache volumes"):
+        usage: dict[str, Any] = engine.api.df()
+    return {
+        volume["Name"]: (volume.get("UsageData") or {}).get("Size", 0)
+        for volume in usage.get("Volumes") or ()
+        if volume["Name"] in names
+    }
+
+
 def clean(engine: Engine, owner: Owner, *, dry: bool = False, cache: bool = False) -> tuple[Leftover, ...]:
     """Remove orphans, with `cache` the cache volumes too; return what was, or with `dry` would be, removed."""
     found = orphans(engine, owner) + (caches(engine, owner) if cache else ())
