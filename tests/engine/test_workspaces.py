@@ -181,3 +181,28 @@ def test_a_dirty_repository_is_refused(settings: Settings, tmp_path: Path) -> No
     outcome = verified.trials[0].outcome
     assert (outcome.failure_class, outcome.weight) == ("setup_failed", "void")
     assert "uncommitted changes" in (outcome.detail or "")
+
+
+@pytest.mark.contract("S10")
+def test_only_a_passed_trial_of_kind_local_is_written_back_and_only_when_asked(
+    settings: Settings, tmp_path: Path
+) -> None:
+    for name in ("asked", "not-asked", "failed"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text("one\n")
+    task = """
+  - id: {0}
+    workspace: {{kind: local, path: {0}{1}}}
+    runner: {{kind: external-command, command: "echo two > a.txt; mkdir made; echo new > made/file"}}
+    verify: {{commands: ["{2}"]}}
+"""
+    text = (
+        "\ntasks:" + task.format("asked", ", writeBack: true", "true") + task.format("not-asked", "", "true")
+    )
+    suite = write_suite(tmp_path, text + task.format("failed", ", writeBack: true", "exit 1"))
+    run(suite, settings)
+    assert (tmp_path / "asked" / "a.txt").read_text() == "two\n"
+    assert (tmp_path / "asked" / "made" / "file").read_text() == "new\n"
+    for name in ("not-asked", "failed"):
+        assert [place.name for place in (tmp_path / name).iterdir()] == ["a.txt"]
+        assert (tmp_path / name / "a.txt").read_text() == "one\n"

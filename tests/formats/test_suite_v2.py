@@ -272,7 +272,6 @@ def test_task_ids_are_unique(tmp_path: Path, first: str, second: str, said: str)
             "codex",
             "matrix.targets[0].agent: `agent` is not supported yet by this version",
         ),
-        ("tasks.0.workspace.writeBack", True, "workspace.writeBack: `writeBack` is not supported yet"),
         ("tasks.0.image", {"build": "."}, "tasks[0].image: `build` is not supported yet by this version"),
         ("models.m", {"replay": "x.json"}, "models.m.replay: `replay` is not supported yet by this version"),
         ("models.m", {"upstream": "p"}, "models.m.upstream: `upstream` is not supported yet by this version"),

@@ -7,7 +7,7 @@ from typing import Any
 from boxeval.formats.place import show
 from boxeval.formats.typed import Refusals
 from boxeval.spec.base import Record
-from boxeval.spec.suite import Defaults, Model, Runner, Suite, SuiteInfo, Target, Task, Verify, Workspace
+from boxeval.spec.suite import Defaults, Model, Runner, Suite, SuiteInfo, Target, Task, Verify
 
 NOT_YET = "is not supported yet by this version"
 
@@ -21,7 +21,6 @@ _KEYS: dict[type[Record], tuple[str, ...]] = {
         *("kind", "deviation", "tier", "secrets", "services", "faults"),
         *("requiredEvidence", "evidence", "k"),
     ),
-    Workspace: ("writeBack",),
     Runner: ("agent",),
     Verify: ("checks", "extension", "scoring", "threshold", "evidence"),
 }

@@ -50,7 +50,7 @@ SCORED = (
 _WORKSPACE_TAKES: Mapping[WorkspaceKind, tuple[str, ...]] = {
     WorkspaceKind.INLINE: ("files",),
     WorkspaceKind.TEMP_COPY: ("path", "excludes"),
-    WorkspaceKind.LOCAL: ("path", "excludes"),
+    WorkspaceKind.LOCAL: ("path", "excludes", "write_back"),
     WorkspaceKind.ARCHIVE: ("path", "excludes"),
     WorkspaceKind.GIT: ("path", "url", "commit", "checkout", "history"),
 }

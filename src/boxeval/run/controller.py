@@ -87,6 +87,7 @@ class _Run:
         plan = self._prepared.plan
         shared = Shared(
             plan=plan,
+            directory=self._prepared.directory,
             yard=self._yard,
             ledger=self._ledger,
             watcher=self._watcher,

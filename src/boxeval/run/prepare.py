@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from boxeval import __version__
 from boxeval.errors import ImageError, UsageError
@@ -32,6 +33,7 @@ class Prepared:
     """A plan and the things that it names."""
 
     plan: Plan
+    directory: Path
     sources: Sources
     images: Mapping[str, ImageInfo]
     keeper: ImageInfo
@@ -93,7 +95,7 @@ def prepare(request: RunRequest, engine: Engine, settings: Settings, watcher: Wa
     jobs = wanted or default_jobs(facts.cpus, facts.memory_bytes, plan.policies.values())
     jobs = min(jobs, len(plan.trials))
     check_memory(jobs, plan.policies, facts.memory_bytes)
-    return Prepared(plan, sources, images, images[KEEPER], jobs)
+    return Prepared(plan, loaded.directory, sources, images, images[KEEPER], jobs)
 
 
 def new_run_id() -> str:

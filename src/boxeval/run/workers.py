@@ -6,16 +6,18 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from boxeval.errors import BoxevalError, EngineError, StorageError
 from boxeval.gateway.server import Gateway
 from boxeval.receipts.ledger import Ledger
 from boxeval.run.events import Watcher
+from boxeval.run.write_back import write_back
 from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.reaper import Reaper
 from boxeval.sandbox.slot import Slot, Yard
 from boxeval.spec.outcome import FailureClass, TaskState, VerdictClass
-from boxeval.spec.plan import Plan, PlannedTrial
+from boxeval.spec.plan import Plan, PlannedTask, PlannedTrial
 from boxeval.spec.trial import Observations, SetupFault, Trial
 from boxeval.trial.cancel import Cancel
 from boxeval.trial.context import Steps, TrialContext
@@ -28,9 +30,10 @@ ENGINE_FAULTS_IN_A_ROW = 5
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all workers of a run use."""
+    """What all workers of a run use. `directory` is the suite's, where its relative paths begin."""
 
     plan: Plan
+    directory: Path
     yard: Yard
     ledger: Ledger
     watcher: Watcher
@@ -115,11 +118,20 @@ class Worker(threading.Thread):
                 trial = self._one(planned)
                 self._shared.ledger.append(trial)
                 self._shared.watcher.finished(trial)
+                self._write_back(trial, self._shared.plan.task_of(planned))
                 self._progress.take(trial)
         except BaseException as error:
             self._progress.fail(error)
         finally:
             self._close()
+
+    def _write_back(self, trial: Trial, task: PlannedTask) -> None:
+        workspace = task.workspace
+        if not workspace.write_back or trial.outcome.task is not TaskState.PASSED:
+            return
+        place = self._shared.directory / (workspace.path or "")
+        for line in write_back(place, trial, self._shared.ledger.blobs):
+            self._shared.watcher.note(f"warning: not written back by {task.task}: {line}")
 
     def _one(self, planned: PlannedTrial) -> Trial:
         shared = self._shared

@@ -76,6 +76,9 @@ class Workspace(Record):
         description="kind git: the commit with its ancestors (`full`, the default), or its tree as one root commit.",
     )
     excludes: tuple[str, ...] = Field((), description="gitignore-style patterns, left out of the snapshot.")
+    write_back: bool = Field(
+        False, description="kind local: apply what a passed trial changed to the directory itself."
+    )
     setup: tuple[Command, ...] = Field(
         (), description="Shell commands (`sh -e`), run once in a box to complete the fixture."
     )
