@@ -10,10 +10,14 @@ from boxeval.sandbox import doctor
 from boxeval.sandbox.doctor import examine
 from boxeval.sandbox.engine import Engine
 from boxeval.sandbox.images import ImageInfo
+from boxeval.sandbox.ownership import OWNER, Owner
+from boxeval.settings import load_settings
 
 
 def left_over(engine: Engine) -> list[object]:
-    wanted = {"label": "boxeval.role=doctor"}
+    """What this test's own home left; another test may be at work at the same time."""
+    owner = Owner.here(load_settings().data_dir)
+    wanted = {"label": ["boxeval.role=doctor", f"{OWNER}={owner.label}"]}
     return [
         *engine.api.containers(all=True, filters=wanted),
         *(engine.api.volumes(filters=wanted)["Volumes"] or []),

@@ -72,13 +72,20 @@ def test_an_interrupted_tool_may_clean_up(tmp_path: Path) -> None:
     """Ctrl-C while the root file system is made: the tool gets SIGTERM and is waited for."""
     tool = "cd $0; trap 'echo clean > cleaned; exit 1' TERM; echo > ready; while :; do sleep 0.05; done"
     command = ["sh", "-c", tool, str(tmp_path)]
-    script = f"import os; from boxeval.sandbox import rootfs; rootfs._call({command}, os.environ)"
-    process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 20
-    while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(20) == -signal.SIGINT
+    # A job in the background is started with SIGINT ignored, and would pass that on.
+    script = (
+        "import os, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        f"from boxeval.sandbox import rootfs; rootfs._call({command}, os.environ)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(20) == -signal.SIGINT
+        finally:
+            process.terminate()
     assert (tmp_path / "cleaned").read_text() == "clean\n"
 
 
