@@ -101,10 +101,11 @@ class Keeper:
         self.plant(planter)
 
     def do_has_fixture(self, key):
-        present = os.path.isdir(f"{FIXTURES}/{safe(key)}/tree")
-        if present:
-            os.utime(f"{FIXTURES}/{key}/digest")  # when it was last wanted, for do_trim_fixtures
-        return {"present": present}
+        try:
+            os.utime(f"{FIXTURES}/{safe(key)}/digest")  # when it was last wanted, for do_trim_fixtures
+        except FileNotFoundError:
+            return {"present": False}
+        return {"present": True}
 
     def do_trim_fixtures(self, keep, unused_s):
         """Drop the fixtures that were wanted least recently, beyond `keep` of them and for `unused_s` at least.
@@ -117,9 +118,13 @@ class Keeper:
                 wanted[key] = os.stat(f"{FIXTURES}/{key}/digest").st_mtime
         oldest_first = sorted(wanted, key=wanted.get)
         until = time.time() - unused_s
-        dropped = [key for key in oldest_first[: max(len(wanted) - keep, 0)] if wanted[key] < until]
-        for key in dropped:
-            self.do_drop_fixture(key)
+        dropped = []
+        for key in oldest_first[: max(len(wanted) - keep, 0)]:
+            # Asked once more, since another slot may want it now, or be dropping it.
+            with contextlib.suppress(FileNotFoundError):
+                if os.stat(f"{FIXTURES}/{key}/digest").st_mtime < until:
+                    self.do_drop_fixture(key)
+                    dropped.append(key)
         return {"dropped": dropped}
 
     def do_put_fixture(self, key, uid, gid, digest):
@@ -160,7 +165,8 @@ class Keeper:
         return {"keys": [key for key in os.listdir(FIXTURES) if NAME.fullmatch(key)]}
 
     def do_drop_fixture(self, key):
-        place = f"{FIXTURES}/{safe(key)}"
+        place = f"{FIXTURES}/_{secrets.token_hex(8)}"
+        os.rename(f"{FIXTURES}/{safe(key)}", place)  # from here on nobody finds it half empty
         empty(place)
         os.rmdir(place)
 

@@ -73,7 +73,7 @@ class Collector:
             before, was_at = find(name, below)
             if is_whiteout(info):
                 if before is not None:
-                    self.deleted(name, below, path)
+                    self.deleted(name, below, path, counted=True)
             elif is_directory(info):
                 self.subdirectory(name, path, layers, below, hidden)
             else:
@@ -122,10 +122,11 @@ class Collector:
             for piece in pieces_of(name, was_at):
                 self.wire.send(b"B", piece)
 
-    def deleted(self, name, below, path, itself=True):
+    def deleted(self, name, below, path, itself=True, counted=False):
         info, at = find(name, below)
         if itself:
-            self.caps.entry(path)
+            if not counted:
+                self.caps.entry(path)
             self.tell(path, None, info, at)
             self.earlier(name, info, at)
         if is_directory(info):

@@ -31,6 +31,7 @@ class BlobStore:
         self._lock = threading.Lock()
         self._flushing = threading.Lock()
         self._unsynced: set[Path] = set()
+        self._lost = False
 
     def put(self, data: bytes) -> str:
         """Keep bytes; return their SHA-256 in hex. `StorageError` if they cannot be kept."""
@@ -102,7 +103,13 @@ class BlobStore:
             with self._lock:
                 unsynced, self._unsynced = self._unsynced, set()
             with self._storing():
-                _sync(unsynced)
+                if self._lost:
+                    raise OSError("an earlier sync failed, so what the disk holds is unknown")
+                try:
+                    _sync(unsynced)
+                except OSError:
+                    self._lost = True
+                    raise
 
     @contextmanager
     def _storing(self) -> Iterator[None]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from boxeval.rules import forbidden, grading
-from boxeval.rules.endings import breach, describe, ended_badly, lost, one_line
+from boxeval.rules.endings import breach, describe, ended_badly, ended_by_memory, lost, one_line
 from boxeval.rules.rows import execution_of, failed, void
-from boxeval.rules.turns import Turn, has_boundary, lost_directory, turns, unfinished
+from boxeval.rules.turns import Turn, has_boundary, self_inflicted, turns, unfinished
 from boxeval.spec.outcome import Execution, FailureClass, Grading, Outcome, TaskState, VerdictClass, Weight
 from boxeval.spec.plan import PlannedTask
 from boxeval.spec.trial import BoxResult, Observations
@@ -45,6 +45,8 @@ def _broken_turn(task: PlannedTask, seen: Observations) -> Outcome | None:
         if reason := turn.box and breach(turn.box):
             return void(FailureClass.ISOLATION_FAILED, f"{turn.name}: {reason}")
     for turn in taken:
+        if turn.box and ended_by_memory(turn.box):
+            continue  # the candidate's doing: see `unfinished`
         if reason := _box_fault(turn.box):
             return void(FailureClass.COMMAND_ERROR, f"{turn.name}{reason}")
     if not taken:
@@ -68,7 +70,9 @@ def _box_fault(box: BoxResult | None) -> str | None:
 
 def _spawn_fault(turn: Turn) -> str | None:
     bad = ended_badly(turn.box) if turn.box else None
-    if not bad or lost_directory(turn, bad[1]) or not (bad[1].spawn_error or lost(bad[1])):
+    if not bad or not (bad[1].spawn_error or lost(bad[1])):
+        return None
+    if self_inflicted(not turn.is_first or bad[0] > 1, bad[1]):
         return None
     how = describe(bad[1]) if bad[1].spawn_error else "did not report its end"
     return f"{turn.name}'s command {bad[0]} {how}"
@@ -76,7 +80,8 @@ def _spawn_fault(turn: Turn) -> str | None:
 
 def _ended_turn(task: PlannedTask, seen: Observations) -> Outcome | None:
     turn = unfinished(task, seen)
-    if turn is None or (task.verify.grade_incomplete and _has_checks(task)):
+    goes_on = task.verify.grade_incomplete and _has_checks(task) and seen.collected is not None
+    if turn is None or goes_on:
         return None
     return Outcome(
         execution=Execution.FAILED,

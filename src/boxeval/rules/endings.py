@@ -32,6 +32,14 @@ def breach(box: BoxResult) -> str | None:
     return None
 
 
+def ended_by_memory(box: BoxResult) -> bool:
+    """The shim itself was killed for want of memory: the engine's flag and the missing report say so together.
+
+    A command can bring that about by being smaller than the shim while what it holds is charged to the box.
+    """
+    return box.error is not None and box.engine_oom_flag and box.settled
+
+
 def ended_badly(box: BoxResult) -> tuple[int, CommandResult] | None:
     """The first command that did not exit 0 by itself, with its number from 1."""
     for number, command in enumerate(box.commands, start=1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from boxeval.rules.endings import breach, describe, ended_badly, limit_hit, lost
 from boxeval.rules.rows import execution_of, failed, void
-from boxeval.rules.turns import turns, unfinished
+from boxeval.rules.turns import self_inflicted, turns, unfinished
 from boxeval.spec.outcome import FailureClass, Grading, Outcome
 from boxeval.spec.plan import PlannedTask
 from boxeval.spec.trial import BoxResult, Observations
@@ -105,6 +105,8 @@ def _fault_of(
     if command.timed_out:
         text = f"{name} passed the deadline of {deadline_ms} ms for all of them"
         return text, FailureClass.TIMEOUT, "grader"
+    if self_inflicted(number > 1, command):
+        return None
     if number > count or command.spawn_error or lost(command):
         how = describe(command) if command.spawn_error else "did not report its end"
         return f"{name} {how}", FailureClass.GRADER_ERROR, None

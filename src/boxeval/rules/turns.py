@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from boxeval.rules.endings import describe, ended_badly, limit_hit
+from boxeval.rules.endings import describe, ended_badly, ended_by_memory, limit_hit
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import PlannedStep, PlannedTask
 from boxeval.spec.trial import BoxResult, Collected, CommandResult, Enforcement, Observations
 
-_CWD = "cwd:"
+_TAKEN_AWAY = ("cwd:", "fork:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,9 @@ def has_boundary(turn: Turn) -> bool:
 def unfinished(task: PlannedTask, seen: Observations) -> Unfinished | None:
     """The first turn that did not end well; it is also the last that ran."""
     for turn in turns(task, seen):
+        if turn.box and ended_by_memory(turn.box):
+            text = f"{turn.name} used up its memory, and the kernel ended its box"
+            return Unfinished(FailureClass.OOM, "memory", text)
         if turn.box and (bad := ended_badly(turn.box)):
             return _unfinished(turn, turn.box, *bad, seen)
     return None
@@ -89,6 +92,9 @@ def _unfinished(
     return Unfinished(FailureClass.RUNNER_FAILED, None, text)
 
 
-def lost_directory(turn: Turn, command: CommandResult) -> bool:
-    """A working directory that a later step does not find was taken away by the candidate itself."""
-    return not turn.is_first and (command.spawn_error or "").startswith(_CWD)
+def self_inflicted(is_later: bool, command: CommandResult) -> bool:
+    """Whether a later command could not start by the candidate's own doing.
+
+    It has taken the working directory away, or left no process to be had.
+    """
+    return is_later and (command.spawn_error or "").startswith(_TAKEN_AWAY)

@@ -8,7 +8,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from boxeval.errors import BoxevalError, StorageError
+from boxeval.errors import BoxevalError, EngineError, StorageError
 from boxeval.gateway.server import Gateway
 from boxeval.receipts.keys import load_signing_key
 from boxeval.receipts.ledger import Ledger
@@ -16,7 +16,7 @@ from boxeval.run.events import RunEnd, RunRequest, Watcher
 from boxeval.run.prepare import Prepared, prepare
 from boxeval.run.signals import Signals, watched
 from boxeval.run.workers import Progress, Shared, Worker
-from boxeval.sandbox.engine import connect
+from boxeval.sandbox.engine import Engine, connect
 from boxeval.sandbox.ownership import Owner
 from boxeval.sandbox.reaper import Reaper
 from boxeval.sandbox.slot import Yard
@@ -37,14 +37,14 @@ def run_suite(request: RunRequest, watcher: Watcher, settings: Settings) -> RunE
     SuiteError, UsageError, EngineError before its first trial; StorageError when a receipt cannot be written.
     """
     with ExitStack() as stack:
-        signals = stack.enter_context(watched())
         engine = connect()
         stack.callback(engine.close)
         engine.require_overlay_volumes()
         owner = Owner.here(settings.data_dir)
-        if swept := clean(engine, owner):
-            watcher.note(f"removed {len(swept)} objects that an earlier run left behind")
+        _sweep(engine, owner, watcher)
         prepared = prepare(request, engine, settings, watcher)
+        # Until here a signal ends the process as it always does: nothing has been made yet.
+        signals = stack.enter_context(watched())
         directory = request.out or settings.runs_dir / prepared.plan.run_id
         key = load_signing_key(settings, request.key_file or settings.key_file)
         ledger = Ledger.create(directory, prepared.plan, key)
@@ -63,6 +63,15 @@ def run_suite(request: RunRequest, watcher: Watcher, settings: Settings) -> RunE
             lifetime_s=LIFETIME_S,
         )
         return _Run(prepared, yard, gateway, ledger, watcher, signals, request.max_failures).go(settings)
+
+
+def _sweep(engine: Engine, owner: Owner, watcher: Watcher) -> None:
+    """What an earlier run left goes; what will not go keeps nobody from running."""
+    try:
+        if swept := clean(engine, owner):
+            watcher.note(f"removed {len(swept)} objects that an earlier run left behind")
+    except EngineError as error:
+        watcher.note(f"warning: not all that an earlier run left could be removed: {error}")
 
 
 class _Run:

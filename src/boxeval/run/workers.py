@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from boxeval.errors import BoxevalError, EngineError, StorageError
+from boxeval.errors import EngineError
 from boxeval.gateway.server import Gateway
 from boxeval.receipts.ledger import Ledger
 from boxeval.run.events import Watcher
@@ -120,6 +120,9 @@ class Worker(threading.Thread):
                 self._shared.watcher.finished(trial)
                 self._write_back(trial, self._shared.plan.task_of(planned))
                 self._progress.take(trial)
+                if trial.outcome.verdict_class is VerdictClass.INFRA:
+                    # A slot in which the engine or a kill failed is not used again.
+                    self._close()
         except BaseException as error:
             self._progress.fail(error)
         finally:
@@ -149,7 +152,7 @@ class Worker(threading.Thread):
             fault = SetupFault(failure_class=FailureClass.COMMAND_ERROR, detail=str(error)[:300])
             cancelled = shared.cancel.is_set
             return seal_unstarted(planned, task, steps, Observations(fault=fault, cancelled=cancelled))
-        trial = run_trial(
+        return run_trial(
             TrialContext(
                 planned=planned,
                 task=task,
@@ -164,10 +167,6 @@ class Worker(threading.Thread):
                 ambient=shared.ambient,
             )
         )
-        if trial.outcome.verdict_class is VerdictClass.INFRA:
-            # A slot in which the engine or a kill failed is not used again.
-            self._close()
-        return trial
 
     def _slot_for(self, policy_name: str) -> Slot:
         policy = self._shared.plan.policies[policy_name]
@@ -183,12 +182,6 @@ class Worker(threading.Thread):
             return
         try:
             slot.close()
-        except BoxevalError as error:
-            self._shared.reaper.note(str(error))
-
-
-def storage_error(error: BaseException) -> BoxevalError:
-    """An error that ended the workers, as the command line shows it."""
-    if isinstance(error, BoxevalError):
-        return error
-    return StorageError(str(error)) if isinstance(error, OSError) else BoxevalError(repr(error))
+        except Exception as error:
+            # Whatever it is, what is sealed is sealed and the other slots go on.
+            self._shared.reaper.note(str(error) or repr(error))

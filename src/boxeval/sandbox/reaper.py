@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 
-from boxeval.errors import EngineError
 from boxeval.sandbox.box import Box
 from boxeval.sandbox.engine import Engine
 from boxeval.sandbox.slot import remove_volume
@@ -51,5 +50,6 @@ class Reaper:
                     box.remove()
                 for volume in volumes:
                     remove_volume(self._engine, volume)
-            except EngineError as error:
-                self._left.append(str(error))
+            except Exception as error:
+                # Whatever it is, the rest of the queue must still go.
+                self._left.append(str(error) or repr(error))

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from docker.errors import NotFound
+from docker.errors import APIError, NotFound
 
 from boxeval.errors import BoxError
 from boxeval.sandbox.attach import Attachment
-from boxeval.sandbox.box import Box, BoxSpec, create_container, remove_container
+from boxeval.sandbox.box import REMOVE_S, Box, BoxSpec, create_container, remove_container
 from boxeval.sandbox.engine import Engine, engine_errors
 from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.job import HOME, TMP
@@ -254,8 +255,17 @@ class Slot:
 
 def remove_volume(engine: Engine, name: str) -> None:
     """Remove a volume; one that is gone already is fine."""
+    until = time.monotonic() + REMOVE_S
     with engine_errors(f"remove volume {name}"), contextlib.suppress(NotFound):
-        engine.api.remove_volume(name)
+        while True:
+            try:
+                engine.api.remove_volume(name)
+                return
+            except APIError as error:
+                # 409: the container that has it mounted is being removed just now.
+                if error.status_code != 409 or time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
 
 
 @contextmanager

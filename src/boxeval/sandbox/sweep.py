@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from boxeval.errors import EngineError
 from boxeval.sandbox.box import remove_container
 from boxeval.sandbox.engine import Engine, engine_errors
 from boxeval.sandbox.ownership import CACHE, OWNER, RUN, Owner
@@ -97,14 +98,24 @@ def abandon(engine: Engine, owner: Owner, run_id: str) -> None:
 
 
 def _remove(engine: Engine, found: tuple[Leftover, ...]) -> None:
-    """Containers come before volumes in `found`: a volume in use cannot go."""
+    """Containers come before volumes in `found`: a volume in use cannot go. All are tried before one is told."""
+    failed: list[EngineError] = []
     for leftover in found:
-        if leftover.kind == "container":
-            remove_container(engine, leftover.id)
-        elif leftover.kind == "directory":
-            # Nothing but the socket is ours in it: with anything else inside it stays.
-            with contextlib.suppress(OSError):
-                (Path(leftover.id) / SOCKET).unlink(missing_ok=True)
-                Path(leftover.id).rmdir()
-        else:
-            remove_volume(engine, leftover.id)
+        try:
+            _remove_one(engine, leftover)
+        except EngineError as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]
+
+
+def _remove_one(engine: Engine, leftover: Leftover) -> None:
+    if leftover.kind == "container":
+        remove_container(engine, leftover.id)
+    elif leftover.kind == "directory":
+        # Nothing but the socket is ours in it: with anything else inside it stays.
+        with contextlib.suppress(OSError):
+            (Path(leftover.id) / SOCKET).unlink(missing_ok=True)
+            Path(leftover.id).rmdir()
+    else:
+        remove_volume(engine, leftover.id)

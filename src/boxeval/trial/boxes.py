@@ -10,7 +10,7 @@ from boxeval.sandbox.box import Box, BoxEnd, CommandEnd
 from boxeval.sandbox.capture import Bounded
 from boxeval.sandbox.job import Job
 from boxeval.spec.trial import BoxResult, Capture, CommandResult
-from boxeval.trial.cancel import Cancel
+from boxeval.trial.cancel import Cancel, Cancelled
 
 
 def run_turn(box: Box, jobs: tuple[Job, ...], timeout_ms: int, cancel: Cancel) -> None:
@@ -23,6 +23,10 @@ def run_turn(box: Box, jobs: tuple[Job, ...], timeout_ms: int, cancel: Cancel) -
             box.start()
             left_ms = timeout_ms
             for number, job in enumerate(jobs, 1):
+                if cancel.is_set:
+                    # A kill that came before the box ran was lost.
+                    box.kill()
+                    raise Cancelled
                 end = box.run(replace(job, timeout_ms=max(left_ms, 1)), last=number == len(jobs))
                 left_ms -= end.wall_ms
                 if end.exit_code != 0:
