@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import run_samples as samples
 
+import run_samples as samples
 from boxeval.rules.metrics import measure
 from boxeval.rules.verdict import decide
 from boxeval.spec.outcome import Outcome
