@@ -9,13 +9,13 @@ from boxeval.sandbox.apt_sources import archives
 DEBIAN = """\
 Types: deb
 # a comment in between
-URIs: http://deb.debian.org/debian
+URIs: http://mirror.example/debian
 Suites: bookworm bookworm-updates
 Components: main contrib
 Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 
 Types: deb deb-src
-URIs: http://deb.debian.org/debian-security
+URIs: http://mirror.example/debian-security
 Suites: bookworm-security
 Components: main
 Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
@@ -44,9 +44,9 @@ def test_debian_in_the_new_style(etc: Path) -> None:
     (etc / "sources.list.d" / "debian.sources").write_text(DEBIAN)
     signed = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
     assert lines(etc, "bookworm") == [
-        f"deb {signed} http://deb.debian.org/debian bookworm main",
-        f"deb {signed} http://deb.debian.org/debian bookworm-updates main",
-        f"deb {signed} http://deb.debian.org/debian-security bookworm-security main",
+        f"deb {signed} http://mirror.example/debian bookworm main",
+        f"deb {signed} http://mirror.example/debian bookworm-updates main",
+        f"deb {signed} http://mirror.example/debian-security bookworm-security main",
     ]
 
 
