@@ -184,6 +184,17 @@ def test_files_of_a_living_daemon_stay(machine: Machine) -> None:
     assert [file.name for file in files if file.exists()] == ["docker.pid", "docker.sock"]
 
 
+def test_files_of_a_daemon_that_is_dead_but_not_yet_reaped_go(machine: Machine) -> None:
+    sleep = machine.bin / "dockerd"
+    shutil.copy(shutil.which("sleep") or "", sleep)
+    with subprocess.Popen([sleep, "60"]) as zombie:
+        zombie.kill()
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        files = stale_files(machine, str(zombie.pid))
+        assert machine.setup("--remove-stale").returncode == 0
+    assert [file for file in files if file.exists()] == []
+
+
 def test_an_engine_that_answers_is_taken_as_it_is(machine: Machine) -> None:
     machine.with_dockerd()
     with subprocess.Popen([machine.bin / "dockerd"], env=machine.environment) as engine:
