@@ -12,8 +12,10 @@ from boxeval.sandbox.engine import Engine, connect
 from boxeval.sandbox.images import ImageInfo, ensure
 from boxeval.sandbox.ownership import Owner
 from boxeval.sandbox.slot import Slot, Yard, remove_volume
+from boxeval.settings import Settings
 from boxeval.spec.policy import Limits, Policy
 from boxeval.spec.tree import FixtureEntry
+from engine_runs import forget, settings_in
 from engine_trees import put
 
 
@@ -118,3 +120,11 @@ def make_box(slot: Slot, grader_image: ImageInfo) -> Iterator[MakeBox]:
     for box, workspace in made:
         box.remove()
         remove_volume(slot.yard.engine, workspace)
+
+
+@pytest.fixture(scope="module")
+def settings(home: Path, cache: Path) -> Iterator[Settings]:
+    """Settings of a module that has its suite in a fixture `home`; its caches go at the end."""
+    settings = settings_in(home / "home", cache)
+    yield settings
+    forget(settings)

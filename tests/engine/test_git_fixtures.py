@@ -21,7 +21,7 @@ from boxeval.sandbox.slot import Slot
 from boxeval.settings import Settings
 from boxeval.spec.trial import Trial
 from engine_fixtures import MakeBox
-from engine_runs import forget, run, settings_in, write_suite
+from engine_runs import run, write_suite
 
 ENV = {
     "PATH": os.environ["PATH"],
@@ -159,13 +159,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     policy = home / "small.yaml"
     policy.write_text(policy.read_text() + f"mounts: [{{source: {home}/bare, target: /srv/bare}}]\n")
     return home
-
-
-@pytest.fixture(scope="module")
-def settings(home: Path, cache: Path) -> Iterator[Settings]:
-    settings = settings_in(home / "home", cache)
-    yield settings
-    forget(settings)
 
 
 @pytest.fixture(scope="module")

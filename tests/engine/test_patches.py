@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
 
@@ -15,7 +14,7 @@ from boxeval.reports.formats import Format, render
 from boxeval.settings import Settings
 from boxeval.spec.trial import Patch, Trial
 from boxeval.verdicts.aggregate import aggregate
-from engine_runs import forget, run, settings_in, write_suite
+from engine_runs import run, write_suite
 from patch_trees import GIT, Tree, apply, git, read
 
 WHO = ("-c", "user.name=a", "-c", "user.email=a@b")
@@ -107,13 +106,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = text.replace(old, new)
     policy.write_text(text)
     return home
-
-
-@pytest.fixture(scope="module")
-def settings(home: Path, cache: Path) -> Iterator[Settings]:
-    settings = settings_in(home / "home", cache)
-    yield settings
-    forget(settings)
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from boxeval.settings import Settings
 from boxeval.spec.trial import Trial
-from engine_runs import forget, run, settings_in, write_suite
+from engine_runs import run, write_suite
 
 GIT = {
     "PATH": os.environ["PATH"],
@@ -102,13 +101,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git(repository, "config", "core.fsmonitor", f"touch {home}/canary; false")
     write_suite(home, SUITE.replace("COMMIT", commit).replace("&r ", ""))
     return home
-
-
-@pytest.fixture(scope="module")
-def settings(home: Path, cache: Path) -> Iterator[Settings]:
-    settings = settings_in(home / "home", cache)
-    yield settings
-    forget(settings)
 
 
 @pytest.fixture(scope="module")

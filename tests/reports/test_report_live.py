@@ -14,6 +14,7 @@ import run_samples as samples
 from boxeval.reports.live import Lines, Silence, Table, watching
 from boxeval.reports.tally import Tally
 from boxeval.reports.words import Kind
+from boxeval.spec.plan import PlannedTrial
 
 PLAN = samples.plan(samples.task("ok"), samples.task("bad"), repeats=20)
 FAILED = samples.seen(grader=samples.box(samples.command(1)))
@@ -52,12 +53,12 @@ def drive(watcher: Lines | Table | Silence) -> None:
     """Forty trials from four threads."""
     watcher.planned(PLAN, Path("/runs/run-1"), 4)
 
-    def work(places: list[object]) -> None:
+    def work(places: list[PlannedTrial]) -> None:
         for place in places:
-            watcher.started(place, "stage")  # type: ignore[arg-type]
-            watcher.started(place, "run")  # type: ignore[arg-type]
-            seen = FAILED if place.task == "bad" else samples.seen()  # type: ignore[attr-defined]
-            watcher.finished(samples.trial(PLAN.task_of(place), seen, place.repeat))  # type: ignore
+            watcher.started(place, "stage")
+            watcher.started(place, "run")
+            seen = FAILED if place.task == "bad" else samples.seen()
+            watcher.finished(samples.trial(PLAN.task_of(place), seen, place.repeat))
 
     threads = [threading.Thread(target=work, args=(list(PLAN.trials[n::4]),)) for n in range(4)]
     for thread in threads:

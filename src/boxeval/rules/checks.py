@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from boxeval.rules import forbidden, grading
 from boxeval.rules.endings import breach, describe, ended_badly, ended_by_memory, lost, one_line
-from boxeval.rules.rows import execution_of, failed, void
+from boxeval.rules.rows import execution_of, failed, ungraded, void
 from boxeval.rules.turns import Turn, has_boundary, self_inflicted, turns, unfinished
 from boxeval.spec.outcome import Execution, FailureClass, Grading, Outcome, TaskState, VerdictClass, Weight
 from boxeval.spec.plan import PlannedTask
@@ -80,36 +80,24 @@ def _spawn_fault(turn: Turn) -> str | None:
 
 def _ended_turn(task: PlannedTask, seen: Observations) -> Outcome | None:
     turn = unfinished(task, seen)
-    goes_on = task.verify.grade_incomplete and _has_checks(task) and seen.collected is not None
+    box_lost = any(one.box and ended_by_memory(one.box) for one in turns(task, seen))
+    goes_on = task.verify.grade_incomplete and _has_checks(task) and not box_lost
     if turn is None or goes_on:
         return None
-    return Outcome(
-        execution=Execution.FAILED,
-        grading=Grading.NOT_REQUESTED,
-        task=TaskState.FAILED,
-        failure_class=turn.failure,
-        verdict_class=VerdictClass.TIMEOUT
-        if turn.failure is FailureClass.TIMEOUT
-        else VerdictClass.ASSERTION,
-        weight=Weight.SCORED,
-        limit=turn.limit,
-        detail=one_line(turn.detail),
-    )
+    is_late = turn.failure is FailureClass.TIMEOUT
+    kind = VerdictClass.TIMEOUT if is_late else VerdictClass.ASSERTION
+    return ungraded(turn.failure, kind, turn.limit, turn.detail)
 
 
 def _too_much(_task: PlannedTask, seen: Observations) -> Outcome | None:
     """Changes past a collect cap are the candidate's doing; void, a candidate could choose them."""
     if seen.collected is None or seen.collected.limit is None:
         return None
-    return Outcome(
-        execution=Execution.FAILED,
-        grading=Grading.NOT_REQUESTED,
-        task=TaskState.FAILED,
-        failure_class=FailureClass.RESOURCE_LIMIT,
-        verdict_class=VerdictClass.ASSERTION,
-        weight=Weight.SCORED,
-        limit="workspace changes",
-        detail=one_line(f"the agent's changes break a cap of its policy: {seen.collected.limit}"),
+    return ungraded(
+        FailureClass.RESOURCE_LIMIT,
+        VerdictClass.ASSERTION,
+        "workspace changes",
+        f"the agent's changes break a cap of its policy: {seen.collected.limit}",
     )
 
 

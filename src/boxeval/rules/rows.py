@@ -53,3 +53,17 @@ def void(
 def execution_of(task: PlannedTask, seen: Observations) -> Execution:
     """How the candidate's turns ended, when what they left is graded."""
     return Execution.FAILED if unfinished(task, seen) else Execution.COMPLETED
+
+
+def ungraded(failure: FailureClass, kind: VerdictClass, limit: str | None, detail: str) -> Outcome:
+    """A scored failure of a candidate whose turn left nothing that is graded."""
+    return Outcome(
+        execution=Execution.FAILED,
+        grading=Grading.NOT_REQUESTED,
+        task=TaskState.FAILED,
+        failure_class=failure,
+        verdict_class=kind,
+        weight=Weight.SCORED,
+        limit=limit,
+        detail=one_line(detail),
+    )
