@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from boxeval.agents.environment import candidate_environment
-from boxeval.errors import EngineError
+from boxeval.errors import BoxError, EngineError
 from boxeval.formats.boundaries import named
 from boxeval.formats.fixtures import Fixture, GitSource, inline_fixture, read_fixture
 from boxeval.rules.paths import readable
@@ -181,6 +181,8 @@ class Making:
             made = slot.keeper.adopt(
                 key, slot.policy, f"{AGENT}.{role}", "" if inside else base.key, inside, notes
             )
+        except BoxError:
+            raise  # the keeper is gone: nothing that the set-up left is to blame
         except EngineError as error:
             raise StageFault(FailureClass.SETUP_FAILED, str(error)) from error
         slot.keeper.request("drop_layer", name=f"{AGENT}.{role}")
