@@ -22,7 +22,7 @@ from boxeval.gateway.interface import PLACEHOLDER_KEY
 from boxeval.gateway.route import RouteTraffic
 from boxeval.gateway.server import Gateway
 from boxeval.settings import resource
-from boxeval.spec.suite import Script
+from boxeval.spec.models import Script
 
 AGENT = resource("images") / "base" / "agent"
 MODEL = "scripted-small"

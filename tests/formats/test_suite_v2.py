@@ -274,7 +274,11 @@ def test_task_ids_are_unique(tmp_path: Path, first: str, second: str, said: str)
         ),
         ("tasks.0.image", {"build": "."}, "tasks[0].image: `build` is not supported yet by this version"),
         ("models.m", {"replay": "x.json"}, "models.m.replay: `replay` is not supported yet by this version"),
-        ("models.m", {"upstream": "p"}, "models.m.upstream: `upstream` is not supported yet by this version"),
+        (
+            "models.m",
+            {"upstream": "p", "model": "m"},
+            "models.m.upstream: `upstream` is not supported yet by this version",
+        ),
         *(
             ("tasks.0.runner.kind", kind, f"tasks[0].runner.kind: runner kind `{kind}` is not supported yet")
             for kind in ("agent", "clio-run", "context-index", "context-init")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from boxeval.gateway.interface import PLACEHOLDER_KEY
-from boxeval.spec.suite import Script
+from boxeval.spec.models import Script
 
 MODEL = "scripted-small"
 

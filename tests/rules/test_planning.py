@@ -10,9 +10,10 @@ import pytest
 
 from boxeval.errors import UsageError
 from boxeval.rules.planning import PlanInputs, Selection, check_memory, default_jobs, make_plan, trial_id
+from boxeval.spec.models import Script
 from boxeval.spec.plan import Plan, PlannedImage, PlannedTask, Provenance
 from boxeval.spec.policy import Limits, Policy
-from boxeval.spec.suite import Script, Suite
+from boxeval.spec.suite import Suite
 
 PROVENANCE = Provenance(
     boxeval="0",

@@ -7,7 +7,7 @@ from typing import Any
 from boxeval.formats.place import show
 from boxeval.formats.typed import Refusals
 from boxeval.spec.base import Record
-from boxeval.spec.suite import Defaults, Model, Runner, Suite, SuiteInfo, Target, Task, Verify
+from boxeval.spec.suite import Defaults, Runner, Suite, SuiteInfo, Target, Task, Verify
 
 NOT_YET = "is not supported yet by this version"
 
@@ -16,7 +16,6 @@ _KEYS: dict[type[Record], tuple[str, ...]] = {
     SuiteInfo: ("suite",),
     Defaults: ("kind", "evidence"),
     Target: ("agent",),
-    Model: ("replay", "upstream", "model", "pricing"),
     Task: (
         *("kind", "deviation", "tier", "secrets", "services", "faults"),
         *("requiredEvidence", "evidence", "k"),

@@ -17,8 +17,9 @@ from boxeval.formats.policy import load_policy
 from boxeval.formats.suite_checks import suite_faults, suite_warnings
 from boxeval.formats.typed import MAX_PROBLEMS, check
 from boxeval.formats.yaml_source import Source, in_order, read_bounded, scan
+from boxeval.spec.models import Script, ScriptModel
 from boxeval.spec.policy import Policy
-from boxeval.spec.suite import Script, Suite, WorkspaceKind
+from boxeval.spec.suite import Suite, WorkspaceKind
 
 DEFAULT_POLICY = "default"
 
@@ -83,7 +84,11 @@ class _Files:
     def scripts(self, suite: Suite) -> Iterator[tuple[str, Script]]:
         read: dict[str, Script | None] = {}
         wanted: list[tuple[place.Path, str, str | Script]]
-        wanted = [(("models", name, "script"), name, model.script) for name, model in suite.models.items()]
+        wanted = [
+            (("models", name, "script"), name, model.script)
+            for name, model in suite.models.items()
+            if isinstance(model, ScriptModel)
+        ]
         wanted += [
             (("tasks", index, "runner", "script"), f"task:{task.id}", task.runner.script)
             for index, task in enumerate(suite.tasks)

@@ -117,7 +117,7 @@ class _Teller:
                 if not any(f.type == "missing" and f.path == path for f in branches[tag])
             ]
             if len(complete) != 1:
-                needs = [f"`{key}`" for model in self.models(path) for key in _required(model)]
+                needs = [f"`{key}`" for model in self.models(path) for key in _required(model)[:1]]
                 yield self.source.problem(path, f"must have exactly one of {', '.join(needs)}")
                 return
             fitting = complete

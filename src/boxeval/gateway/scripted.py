@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from boxeval.gateway.interface import Answer, Call, ModelError
-from boxeval.spec.suite import Script, Text
+from boxeval.spec.models import Script, Text
 
 
 class ScriptedModel:

@@ -22,7 +22,7 @@ from boxeval.errors import BoxevalError
 from boxeval.gateway.connection import Connection
 from boxeval.gateway.route import RouteState, RouteTraffic, unknown_url
 from boxeval.gateway.scripted import ScriptedModel
-from boxeval.spec.suite import Script
+from boxeval.spec.models import Script
 
 CONNECTIONS = 1024
 """The forwarder of each slot allows 64, so no slot can use up the connections of the others."""

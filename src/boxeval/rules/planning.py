@@ -20,9 +20,10 @@ from boxeval.rules.selection import (
     steps_of,
     timeouts_of,
 )
+from boxeval.spec.models import Script
 from boxeval.spec.plan import Plan, PlannedImage, PlannedTask, PlannedTrial, Provenance, SuiteRef
 from boxeval.spec.policy import Policy
-from boxeval.spec.suite import Script, Suite, Target, Task
+from boxeval.spec.suite import Suite, Target, Task
 
 __all__ = ["PlanInputs", "Selection", "check_memory", "default_jobs", "dimensions", "make_plan", "select"]
 

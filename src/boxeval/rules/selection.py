@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from boxeval.errors import UsageError
 from boxeval.spec.metrics import did_you_mean
+from boxeval.spec.models import Script
 from boxeval.spec.plan import PlannedStep
-from boxeval.spec.suite import RunnerKind, Script, Suite, Target, Task
+from boxeval.spec.suite import RunnerKind, Suite, Target, Task
 
 DEFAULT_IMAGE = "boxeval/base"
 GRADER_IMAGE = "boxeval/grader"

@@ -7,8 +7,9 @@ from typing import Literal
 from pydantic import Field
 
 from boxeval.spec.base import Natural, Positive, Record, Sha256
+from boxeval.spec.models import Script
 from boxeval.spec.policy import Policy
-from boxeval.spec.suite import Assertion, Runner, Script, StepVerify, Verify, Workspace
+from boxeval.spec.suite import Assertion, Runner, StepVerify, Verify, Workspace
 
 
 class PlannedImage(Record):

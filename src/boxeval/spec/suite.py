@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from boxeval.spec.base import SAFE, Id, Natural, Positive, Record
+from boxeval.spec.base import SAFE, Id, Positive, Record
+from boxeval.spec.models import Model, Script
 
 Timeout = Annotated[int, Field(ge=1, le=24 * 3600 * 1000, description="Milliseconds.")]
 Command = Annotated[str, StringConstraints(min_length=1, max_length=131_071)]
@@ -83,52 +84,6 @@ class Workspace(Record):
         (), description="Shell commands (`sh -e`), run once in a box to complete the fixture."
     )
     size_limit: Positive = Field(256 * 1024 * 1024, description="Bytes; a larger fixture is refused.")
-
-
-class Text(Record):
-    """A scripted turn: the model says this and ends its turn."""
-
-    text: str = Field(description="What the model says.")
-
-
-class ToolCall(Record):
-    """One tool call of a scripted turn."""
-
-    tool: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
-        description="Name of the tool. The reference agent has read, write, edit, bash, glob and grep."
-    )
-    input: dict[str, bool | int | float | str | list[str] | None] = Field(
-        default_factory=dict, description="Arguments of the tool."
-    )
-
-
-class ToolCalls(Record):
-    """A scripted turn: the model asks for these tools, all in one batch."""
-
-    calls: Annotated[tuple[ToolCall, ...], Field(min_length=1)] = Field(description="The batch.")
-
-
-class Usage(Record):
-    """What every scripted turn reports as used."""
-
-    input: Natural = Field(100, description="Input tokens of a turn.")
-    output: Natural = Field(20, description="Output tokens of a turn.")
-    cost_usd: Annotated[float, Field(ge=0)] | None = Field(None, description="Cost of a turn in US dollars.")
-
-
-class Script(Record):
-    """A scripted model: turns are served one a request; running out is an error, never a hang (S47)."""
-
-    turns: Annotated[tuple[Text | ToolCalls, ...], Field(min_length=1)] = Field(
-        description="Answers in order: each has `text` or `calls`."
-    )
-    usage: Usage = Field(Usage(), description="Reported for every turn.")
-
-
-class Model(Record):
-    """A named model: where its answers come from."""
-
-    script: str | Script = Field(description="A script file relative to the suite, or the script itself.")
 
 
 class Target(Record):
@@ -320,6 +275,6 @@ class Suite(Record):
     suite: SuiteInfo = Field(description="Names the suite.")
     defaults: Defaults = Field(Defaults(), description="Fallbacks for every task.")
     matrix: Matrix = Field(description="What runs, and how often.")
-    models: dict[Id, Model] = Field(default_factory=dict, description="Scripted models by name.")
+    models: dict[Id, Model] = Field(default_factory=dict, description="Where answers come from, by name.")
     tasks: Annotated[tuple[Task, ...], Field(min_length=1)] = Field(description="The tasks.")
     thresholds: Thresholds = Field(Thresholds(), description="Conditions on the whole run.")
