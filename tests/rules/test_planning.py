@@ -1,86 +1,17 @@
-"""Plans: order, precedence, defaults, overrides and identity (contract S8, S9, S17, surface.md)."""
+"""Plans: order, precedence, defaults and overrides (contract S8, S9, S17, surface.md)."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from typing import Any
 
 import pytest
 
 from boxeval.errors import UsageError
-from boxeval.rules.planning import PlanInputs, Selection, check_memory, default_jobs, make_plan, trial_id
-from boxeval.spec.models import Script
-from boxeval.spec.plan import Plan, PlannedImage, PlannedTask, Provenance
+from boxeval.rules.planning import Selection, check_memory, default_jobs, trial_id
+from boxeval.spec.plan import Plan
 from boxeval.spec.policy import Limits, Policy
-from boxeval.spec.suite import Suite
-
-PROVENANCE = Provenance(
-    boxeval="0",
-    python="3.11",
-    engine="Docker",
-    engine_version="20.10",
-    runtime="runc",
-    storage_driver="overlay2",
-    cgroup_version="2",
-    kernel="6",
-    architecture="x86_64",
-)
-IMAGES = ("boxeval/base", "boxeval/grader", "task", "target", "defaults", "verify")
-POLICIES = {
-    "default": Policy(version=1, id="default", hermetic=False),
-    "strict": Policy(version=1, id="strict", limits=Limits(memory_mib=2048)),
-}
-
-
-def task(name: str, **fields: Any) -> dict[str, Any]:
-    return {
-        "id": name,
-        "workspace": {"kind": "inline", "files": {}},
-        "runner": {"kind": "external-command", "command": "true"},
-        **fields,
-    }
-
-
-def suite(*tasks: dict[str, Any], **fields: Any) -> Suite:
-    tree = {
-        "version": 2,
-        "suite": {"id": "s", "title": "T", "visibility": "private"},
-        "matrix": {"targets": [{"id": "x"}, {"id": "y"}], "repeats": 2, "max_cost_usd": 3},
-        "tasks": list(tasks or (task("a"), task("b"))),
-        **fields,
-    }
-    return Suite.model_validate(tree, strict=False)
-
-
-def script(text: str) -> Script:
-    return Script.model_validate({"turns": [{"text": text}]}, strict=False)
-
-
-def inputs(made: Suite, **fields: Any) -> PlanInputs:
-    keys = [(t.id, target.id) for t in made.tasks for target in made.matrix.targets]
-    return PlanInputs(
-        run_id="r1",
-        created_at="2026-01-01T00:00:00Z",
-        suite=made,
-        suite_sha256="1" * 64,
-        file_name="s.yaml",
-        policies=fields.pop("policies", POLICIES),
-        fixture_recipes=fields.pop("fixture_recipes", dict.fromkeys(keys, "2" * 64)),
-        images=fields.pop(
-            "images", {name: PlannedImage(name=name, image_id=f"sha256:{name}") for name in IMAGES}
-        ),
-        provenance=PROVENANCE,
-        **fields,
-    )
-
-
-def plan(made: Suite, **fields: Any) -> Plan:
-    return make_plan(inputs(made, **fields))
-
-
-def only(made: Suite, **fields: Any) -> PlannedTask:
-    return plan(made, **fields).tasks[0]
+from plan_samples import IMAGES, POLICIES, only, plan, script, suite, task
 
 
 @pytest.mark.contract("S17")
@@ -275,73 +206,6 @@ def test_a_run_that_is_not_hermetic_is_marked_and_a_policy_may_refuse_it() -> No
     assert not plan(suite(), hermetic=False).hermetic
     with pytest.raises(UsageError, match="BOXEVAL_HERMETIC=0 is refused by policy `strict`"):
         plan(suite(defaults={"policy": "strict"}), hermetic=False)
-
-
-def identity(made: Suite, **fields: Any) -> str:
-    return only(made, **fields).identity
-
-
-def test_identity_depends_on_nothing_of_the_run_or_the_machine() -> None:
-    base = identity(suite(task("a")))
-    assert base == identity(suite(task("a", title="other", tags=["x"], smoke=True, exclusive=True)))
-    made = inputs(suite(task("a")))
-    later = dataclasses.replace(made, run_id="r2", created_at="2027-01-01T00:00:00Z", file_name="other.yaml")
-    assert make_plan(later).tasks[0].identity == base
-    elsewhere = {"kind": "temp-copy", "path": "/somewhere/else"}
-    assert identity(suite(task("a", workspace=elsewhere))) == base
-    described = {"default": POLICIES["default"].model_copy(update={"description": "other words"})}
-    assert identity(suite(task("a")), policies=described) == base
-
-
-def changed_dimensions() -> dict[str, str]:
-    """An identity for each dimension that is changed alone."""
-    runner = {"kind": "external-command", "command": "false"}
-    tighter = {"default": Policy(version=1, id="default", hermetic=False, limits=Limits(pids=9))}
-    keys = {("a", "x"): "3" * 64, ("a", "y"): "3" * 64}
-    other = {name: PlannedImage(name=name, image_id=f"sha256:new-{name}") for name in IMAGES}
-    scripted = suite(task("a", runner={"kind": "scripted", "prompt": "p", "script": "f.yaml"}))
-
-    def target(**fields: Any) -> Suite:
-        return suite(task("a"), matrix={"targets": [{"id": "x", **fields}]})
-
-    return {
-        "base": identity(suite(task("a"))),
-        "task id": identity(suite(task("b"))),
-        "command": identity(suite(task("a", runner=runner))),
-        "verify": identity(suite(task("a", verify={"commands": ["true"]}))),
-        "deadline": identity(suite(task("a", timeout_ms=5))),
-        "fixture": identity(suite(task("a")), fixture_recipes=keys),
-        "image": identity(suite(task("a")), images=images_but(other, "boxeval/base")),
-        "grader image": identity(suite(task("a")), images=images_but(other, "boxeval/grader")),
-        "policy": identity(suite(task("a")), policies=tighter),
-        "target": identity(suite(task("a"), matrix={"targets": [{"id": "z"}]})),
-        "thinking": identity(target(thinking="high")),
-        "env": identity(target(env={"A": "1"})),
-        "script": identity(scripted, scripts={"task:a": script("one")}),
-        "another script": identity(scripted, scripts={"task:a": script("two")}),
-    }
-
-
-def images_but(other: dict[str, PlannedImage], name: str) -> dict[str, PlannedImage]:
-    return {key: PlannedImage(name=key, image_id=f"sha256:{key}") for key in IMAGES} | {name: other[name]}
-
-
-def test_identity_depends_on_every_dimension() -> None:
-    found = changed_dimensions()
-    assert len(set(found.values())) == len(found)
-
-
-def test_own_images_count_by_recipe_and_packages_not_by_digest() -> None:
-    def images(recipe: str, packages: str, image_id: str) -> dict[str, PlannedImage]:
-        return {
-            name: PlannedImage(name=name, image_id=image_id, recipe=recipe * 64, packages=packages * 64)
-            for name in IMAGES
-        }
-
-    one = identity(suite(task("a")), images=images("a", "b", "sha256:1"))
-    assert one == identity(suite(task("a")), images=images("a", "b", "sha256:2"))
-    assert one != identity(suite(task("a")), images=images("c", "b", "sha256:1"))
-    assert one != identity(suite(task("a")), images=images("a", "c", "sha256:1"))
 
 
 @pytest.mark.parametrize(

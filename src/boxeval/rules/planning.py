@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import rfc8785
 
 from boxeval.errors import UsageError
+from boxeval.rules.identity import identified
 from boxeval.rules.selection import (
     Selection,
     grader_image_of,
@@ -20,15 +18,15 @@ from boxeval.rules.selection import (
     steps_of,
     timeouts_of,
 )
+from boxeval.spec.case_run import CaseRun
 from boxeval.spec.models import Script
 from boxeval.spec.plan import Plan, PlannedImage, PlannedTask, PlannedTrial, Provenance, SuiteRef
 from boxeval.spec.policy import Policy
 from boxeval.spec.suite import Suite, Target, Task
 
-__all__ = ["PlanInputs", "Selection", "check_memory", "default_jobs", "dimensions", "make_plan", "select"]
+__all__ = ["PlanInputs", "Selection", "check_memory", "default_jobs", "make_plan", "select"]
 
 _MIB = 1024 * 1024
-_STEP_LEFT_OUT: Any = {"runner": {"script", "env", "timeout_ms"}, "verify": {"timeout_ms"}}
 _MEMORY_SHARE = 0.75
 """Of the machine's memory that trials may claim when nobody says how many run at once."""
 
@@ -57,6 +55,7 @@ class PlanInputs:
     repeats: int | None = None
     hermetic: bool = True
     allow_network: bool = False
+    case: CaseRun | None = None
 
 
 def make_plan(inputs: PlanInputs) -> Plan:
@@ -72,7 +71,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     _check_hermetic(inputs, used)
     names = sorted({name for item in planned for name in (item.image, item.grader_image)})
     everything = sum(_count(inputs, task) for task in suite.tasks) * len(suite.matrix.targets)
-    return Plan(
+    plan = Plan(
         run_id=inputs.run_id,
         created_at=inputs.created_at,
         suite=SuiteRef(
@@ -92,15 +91,17 @@ def make_plan(inputs: PlanInputs) -> Plan:
         left_out=everything - len(trials),
         hermetic=inputs.hermetic,
         allow_network=inputs.allow_network,
+        case=inputs.case,
         provenance=inputs.provenance,
     )
+    return identified(plan)
 
 
 def plan_task(inputs: PlanInputs, task: Task, target: Target) -> PlannedTask:
-    """A task with everything resolved for one target."""
+    """A task with everything resolved for one target; its identity depends on the whole plan."""
     suite = inputs.suite
     agent_timeout_ms, grader_timeout_ms = timeouts_of(suite, task)
-    draft = PlannedTask(
+    return PlannedTask(
         task=task.id,
         target=target.id,
         title=task.title,
@@ -118,6 +119,7 @@ def plan_task(inputs: PlanInputs, task: Task, target: Target) -> PlannedTask:
         writes=task.writes,
         protect=task.protect,
         script=script_of(suite, task, target, inputs.scripts, inputs.model),
+        thinking=target.thinking,
         env={**target.env, **task.runner.env},
         verify=task.verify,
         collect=task.metrics.collect,
@@ -125,38 +127,6 @@ def plan_task(inputs: PlanInputs, task: Task, target: Target) -> PlannedTask:
         grader_timeout_ms=grader_timeout_ms,
         identity="0" * 64,
     )
-    named = dimensions(draft, inputs.images, inputs.policies[draft.policy], target.thinking)
-    return draft.model_copy(update={"identity": _sha256(named)})
-
-
-def dimensions(
-    planned: PlannedTask, images: Mapping[str, PlannedImage], policy: Policy, thinking: str | None
-) -> dict[str, Any]:
-    """What makes two trials the same experiment, by name, as JSON values; the identity is the digest over it.
-
-    No run id, time, path of the host or title is in it.
-    """
-    runner = planned.runner.model_dump(mode="json", exclude={"script", "env", "timeout_ms"})
-    return {
-        "format": "boxeval.identity/1",
-        "task": {
-            "id": planned.task,
-            "runner": runner,
-            "steps": [step.model_dump(mode="json", exclude=_STEP_LEFT_OUT) for step in planned.steps],
-            "writes": planned.writes,
-            "protect": planned.protect,
-            "verify": planned.verify.model_dump(mode="json", exclude={"image", "timeout_ms"}),
-            "agentTimeoutMs": planned.agent_timeout_ms,
-            "graderTimeoutMs": planned.grader_timeout_ms,
-        },
-        "script": planned.script.model_dump(mode="json") if planned.script else None,
-        "fixture": planned.fixture_recipe,
-        "image": _image(images[planned.image]),
-        "graderImage": _image(images[planned.grader_image]),
-        "policy": policy.model_dump(mode="json", exclude={"description"}),
-        "target": {"id": planned.target, "thinking": thinking},
-        "env": planned.env,
-    }
 
 
 def default_jobs(cpus: int, memory_bytes: int, policies: Iterable[Policy]) -> int:
@@ -199,13 +169,3 @@ def _check_hermetic(inputs: PlanInputs, used: Iterable[str]) -> None:
     for name in used:
         if not inputs.hermetic and inputs.policies[name].hermetic:
             raise UsageError(f"BOXEVAL_HERMETIC=0 is refused by policy `{name}`")
-
-
-def _image(image: PlannedImage) -> dict[str, str | None]:
-    if image.recipe is not None:
-        return {"recipe": image.recipe, "packages": image.packages}
-    return {"name": image.name, "id": image.image_id}
-
-
-def _sha256(value: dict[str, Any]) -> str:
-    return hashlib.sha256(rfc8785.dumps(value)).hexdigest()

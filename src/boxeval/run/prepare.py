@@ -18,6 +18,7 @@ from boxeval.formats.suite_v2 import load_suite
 from boxeval.receipts.ledger import utc_now
 from boxeval.rules.planning import PlanInputs, check_memory, default_jobs, make_plan
 from boxeval.rules.selection import Selection, grader_image_of, image_of, select
+from boxeval.run.build import build_digest
 from boxeval.run.events import RunRequest, Watcher
 from boxeval.sandbox.engine import Engine
 from boxeval.sandbox.images import GRADER, KEEPER, ImageInfo, ensure
@@ -108,6 +109,7 @@ def provenance(engine: Engine) -> Provenance:
     facts = engine.facts
     return Provenance(
         boxeval=__version__,
+        build=build_digest(),
         python=platform.python_version(),
         engine=facts.name,
         engine_version=facts.version,

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from boxeval.spec.base import Natural, Positive, Record, Sha256
+from boxeval.spec.case_run import CaseRun
 from boxeval.spec.models import Script
 from boxeval.spec.policy import Policy
 from boxeval.spec.suite import Assertion, Runner, StepVerify, Verify, Workspace
@@ -58,6 +59,7 @@ class PlannedTask(Record):
     writes: tuple[str, ...] | None = Field(None, description="Of the single turn; None: the whole workspace.")
     protect: tuple[str, ...] = ()
     script: Script | None = None
+    thinking: str | None = Field(None, description="Effort asked of the model.")
     env: dict[str, str] = Field(default_factory=dict)
     verify: Verify
     collect: tuple[str, ...] = ()
@@ -94,6 +96,7 @@ class Provenance(Record):
     """What made the run: versions only, no host names or paths."""
 
     boxeval: str
+    build: Sha256 | None = Field(None, description="Over boxeval's own files.")
     python: str
     engine: str
     engine_version: str
@@ -124,6 +127,7 @@ class Plan(Record):
     left_out: Natural = Field(0, description="Trials of the suite that the selection left out.")
     hermetic: bool = True
     allow_network: bool = Field(False, description="Boxes that fetched a git workspace had a network.")
+    case: CaseRun | None = Field(None, description="Set for a run of case files.")
     provenance: Provenance
 
     def task_of(self, trial: PlannedTrial) -> PlannedTask:
