@@ -14,7 +14,7 @@ from boxeval.rules.verdict import decide
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import Plan, PlannedImage, PlannedStep, PlannedTask, PlannedTrial, Provenance, SuiteRef
 from boxeval.spec.policy import Policy
-from boxeval.spec.suite import Assertion, Op, Runner, RunnerKind, StepVerify, Verify, Workspace, WorkspaceKind
+from boxeval.spec.suite import Assertion, Op, Runner, RunnerKind, StepVerify, Verify
 from boxeval.spec.trial import (
     BoxResult,
     Capture,
@@ -31,6 +31,7 @@ from boxeval.spec.trial import (
     StepSeen,
     Trial,
 )
+from boxeval.spec.workspace import Workspace, WorkspaceKind
 
 EMPTY = hashlib.sha256(b"").hexdigest()
 NOON = "2025-01-01T12:00:00.000Z"

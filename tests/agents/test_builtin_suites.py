@@ -19,7 +19,8 @@ from agent_harness import Session, run_agent
 from boxeval.formats.suite_v2 import load_suite
 from boxeval.sandbox.job import shell
 from boxeval.settings import resource
-from boxeval.spec.suite import InlineFile, Task
+from boxeval.spec.suite import Task
+from boxeval.spec.workspace import InlineFile
 
 SUITES = {
     name: load_suite(resource("suites") / f"{name}.yaml") for name in ("quickstart", "builtin", "general")

@@ -15,7 +15,7 @@ import pytest
 
 from boxeval.errors import FixtureError
 from boxeval.formats.fixtures import Fixture, GitSource, fixture_recipe, git_source, read_fixture
-from boxeval.spec.suite import Workspace
+from boxeval.spec.workspace import Workspace
 
 
 def workspace(kind: str, **fields: object) -> Workspace:

@@ -19,7 +19,7 @@ import tarsafe  # type: ignore[import-untyped]
 
 from boxeval.errors import FixtureError
 from boxeval.formats.fixtures import read_fixture
-from boxeval.spec.suite import Workspace
+from boxeval.spec.workspace import Workspace
 
 Member = tuple[tarfile.TarInfo, bytes]
 

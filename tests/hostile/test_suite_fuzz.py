@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from boxeval.errors import FixtureError, SuiteError
 from boxeval.formats.fixtures import read_fixture
 from boxeval.formats.suite_v2 import load_suite
-from boxeval.spec.suite import Workspace
+from boxeval.spec.workspace import Workspace
 from suite_samples import RIGHT
 
 FUZZ = settings(

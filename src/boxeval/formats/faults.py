@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from boxeval.formats.paths import collisions, file_fault
 from boxeval.formats.patterns import first_negation_fault, pattern_fault
 from boxeval.formats.place import Path, show
-from boxeval.spec.suite import InlineFile
+from boxeval.spec.workspace import InlineFile
 
 Fault = tuple[Path, str]
 """A place below the thing that was checked, and what is wrong there."""

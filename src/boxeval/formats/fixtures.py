@@ -18,9 +18,9 @@ from boxeval.formats.git_refs import elsewhere, git_directory, resolve
 from boxeval.formats.paths import normal
 from boxeval.formats.place import show
 from boxeval.formats.tree_index import Fixture, Item, TreeIndex, entry
-from boxeval.spec.suite import InlineFile, Workspace, WorkspaceKind
 from boxeval.spec.tree import FixtureEntry
 from boxeval.spec.trial import EntryKind
+from boxeval.spec.workspace import InlineFile, Workspace, WorkspaceKind
 
 __all__ = ["Fixture", "GitSource", "fixture_recipe", "git_source", "inline_fixture", "read_fixture"]
 

@@ -10,7 +10,8 @@ from boxeval.formats.faults import Fault
 from boxeval.formats.fixtures import Fixture, GitSource, git_source, read_fixture
 from boxeval.formats.suite_v2 import LoadedSuite
 from boxeval.rules.paths import readable
-from boxeval.spec.suite import Task, WorkspaceKind
+from boxeval.spec.suite import Task
+from boxeval.spec.workspace import WorkspaceKind
 
 
 def read_sources(loaded: LoadedSuite, wanted: Container[str]) -> dict[str, Fixture | GitSource]:

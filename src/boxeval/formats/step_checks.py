@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from boxeval.formats.boundaries import Boundaries, fixture_faults, inline_entries, writes_faults
 from boxeval.formats.faults import Fault, below, commands_faults, files_faults, patterns_faults, text_faults
 from boxeval.formats.place import show
-from boxeval.spec.suite import RunnerKind, Step, Task, WorkspaceKind
+from boxeval.spec.suite import RunnerKind, Step, Task
+from boxeval.spec.workspace import WorkspaceKind
 
 _OF_ONE_TURN = ("command", "commands", "args", "prompt", "stdin")
 """What a runner says of its only turn, and steps say for themselves."""

@@ -19,7 +19,8 @@ from boxeval.formats.typed import MAX_PROBLEMS, check
 from boxeval.formats.yaml_source import Source, in_order, read_bounded, scan
 from boxeval.spec.models import Script, ScriptModel
 from boxeval.spec.policy import Policy
-from boxeval.spec.suite import Suite, WorkspaceKind
+from boxeval.spec.suite import Suite
+from boxeval.spec.workspace import WorkspaceKind
 
 DEFAULT_POLICY = "default"
 

@@ -23,16 +23,8 @@ from boxeval.formats.step_checks import step_faults
 from boxeval.spec.base import Record
 from boxeval.spec.metrics import METRICS, did_you_mean
 from boxeval.spec.outcome import FailureClass
-from boxeval.spec.suite import (
-    Assertion,
-    Op,
-    Runner,
-    RunnerKind,
-    Task,
-    Verify,
-    Workspace,
-    WorkspaceKind,
-)
+from boxeval.spec.suite import Assertion, Op, Runner, RunnerKind, Task, Verify
+from boxeval.spec.workspace import Workspace, WorkspaceKind
 
 SCORED = (
     FailureClass.VERIFIER_FAILED,

@@ -10,7 +10,8 @@ from boxeval.spec.base import Natural, Positive, Record, Sha256
 from boxeval.spec.case_run import CaseRun
 from boxeval.spec.models import Script
 from boxeval.spec.policy import Policy
-from boxeval.spec.suite import Assertion, Runner, StepVerify, Verify, Workspace
+from boxeval.spec.suite import Assertion, Runner, StepVerify, Verify
+from boxeval.spec.workspace import Workspace
 
 
 class PlannedImage(Record):

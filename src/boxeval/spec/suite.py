@@ -7,13 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from boxeval.spec.base import SAFE, Id, Positive, Record
+from boxeval.spec.base import SAFE, Id, Record
 from boxeval.spec.models import Model, Script
+from boxeval.spec.workspace import Command, InlineFile, RelativePath, Workspace
 
 Timeout = Annotated[int, Field(ge=1, le=24 * 3600 * 1000, description="Milliseconds.")]
-Command = Annotated[str, StringConstraints(min_length=1, max_length=131_071)]
-"""One argument of execve is at most 128 KiB on Linux, with its NUL."""
-RelativePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 Whole = Annotated[int, Field(ge=-SAFE, le=SAFE)]
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=256)]
 
@@ -36,54 +34,6 @@ class SuiteInfo(Record):
     provenance: dict[str, str] | str | None = Field(
         None, description="Where the tasks come from, in free words."
     )
-
-
-class InlineFile(Record):
-    """A file written in the suite itself. `mode` is an octal string such as "0755"."""
-
-    text: str = Field(description="The content, written as UTF-8.")
-    mode: Annotated[str, StringConstraints(pattern=r"^0[0-7]{3}$")] = Field(
-        "0644", description="Permission bits as an octal string in quotes."
-    )
-
-
-class WorkspaceKind(StrEnum):
-    """Where a fixture comes from. All kinds end as a read-only snapshot below an overlay."""
-
-    INLINE = "inline"
-    TEMP_COPY = "temp-copy"
-    GIT = "git"
-    LOCAL = "local"
-    ARCHIVE = "archive"
-
-
-class Workspace(Record):
-    """The fixture of a task. Which fields a kind needs and takes is checked in `formats.suite_v2`."""
-
-    kind: WorkspaceKind = Field(strict=False, description="Where the files come from.")
-    files: dict[RelativePath, str | InlineFile] | None = Field(
-        None, description="kind inline: path to content."
-    )
-    path: str | None = Field(
-        None, description="Directory, archive or repository, relative to the suite file."
-    )
-    url: str | None = Field(None, description="kind git: repository to fetch from.")
-    commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")] | None = Field(
-        None, description="kind git: full commit id."
-    )
-    checkout: str | None = Field(None, description="kind git: branch or tag, instead of a commit.")
-    history: Literal["full", "none"] | None = Field(
-        None,
-        description="kind git: the commit with its ancestors (`full`, the default), or its tree as one root commit.",
-    )
-    excludes: tuple[str, ...] = Field((), description="gitignore-style patterns, left out of the snapshot.")
-    write_back: bool = Field(
-        False, description="kind local: apply what a passed trial changed to the directory itself."
-    )
-    setup: tuple[Command, ...] = Field(
-        (), description="Shell commands (`sh -e`), run once in a box to complete the fixture."
-    )
-    size_limit: Positive = Field(256 * 1024 * 1024, description="Bytes; a larger fixture is refused.")
 
 
 class Target(Record):

@@ -25,8 +25,8 @@ from boxeval.sandbox.reaper import Reaper
 from boxeval.sandbox.slot import AGENT, Slot
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import PlannedTask
-from boxeval.spec.suite import Workspace, WorkspaceKind
 from boxeval.spec.trial import EntryKind, FixtureNotes
+from boxeval.spec.workspace import Workspace, WorkspaceKind
 from boxeval.trial.boxes import run_turn, settle_box
 from boxeval.trial.cancel import Cancel
 from boxeval.trial.fault import StageFault

@@ -15,7 +15,7 @@ from boxeval.sandbox.box import Box
 from boxeval.sandbox.slot import AGENT
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import PlannedStep, PlannedTask
-from boxeval.spec.suite import WorkspaceKind
+from boxeval.spec.workspace import WorkspaceKind
 from boxeval.trial.context import TrialContext
 from boxeval.trial.fault import StageFault
 from boxeval.trial.fixtures import FixtureRef, Making
