@@ -28,6 +28,8 @@ BASE = {
 MODEL_VARIABLES = {
     "OPENAI_BASE_URL": ACCESS.base_url,
     "OPENAI_API_KEY": "boxeval-placeholder",
+    "ANTHROPIC_BASE_URL": "http://127.0.0.1:8080/t/token",
+    "ANTHROPIC_API_KEY": "boxeval-placeholder",
     "BOXEVAL_MODEL": "small",
 }
 

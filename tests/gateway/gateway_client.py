@@ -92,3 +92,29 @@ def raw(path: Path, data: bytes) -> bytes:
         while piece := peer.recv(65_536):
             got += piece
         return got
+
+
+def responses(path: Path, base: str, **more: Any) -> Answered:
+    """One response with a single user message."""
+    data = {"model": MODEL, "input": [{"type": "message", "role": "user", "content": "hi"}], **more}
+    return request(path, f"{base}/responses", json.dumps(data).encode())
+
+
+def messages(path: Path, base: str, **more: Any) -> Answered:
+    """One message with a single user message before it, as Anthropic's clients send it."""
+    data = {"model": MODEL, "max_tokens": 100, "messages": [{"role": "user", "content": "hi"}], **more}
+    headers = {"x-api-key": PLACEHOLDER_KEY, "anthropic-version": "2023-06-01"}
+    return request(path, f"{base}/messages?beta=true", json.dumps(data).encode(), key=None, headers=headers)
+
+
+def named_events(body: bytes) -> list[dict[str, Any]]:
+    """Server-sent events whose name is the type of their data, which is checked."""
+    *blocks, rest = body.split(b"\n\n")
+    assert rest == b""
+    found = []
+    for block in blocks:
+        name, data = block.split(b"\n")
+        assert name.startswith(b"event: ") and data.startswith(b"data: ")
+        found.append(json.loads(data.removeprefix(b"data: ")))
+        assert found[-1]["type"] == name.removeprefix(b"event: ").decode()
+    return found

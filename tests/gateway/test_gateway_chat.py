@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from gateway_client import MODEL, chat, request, script
 
 from boxeval.gateway.server import Gateway
-
-
-@pytest.fixture
-def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory() as directory, Gateway(Path(directory) / "gateway.sock") as running:
-        yield running
-
 
 CALLS = {
     "calls": [
@@ -169,7 +159,7 @@ def test_a_bad_body_gets_an_error_and_costs_no_turn(
     [
         ("GET", "/chat/completions", "boxeval-placeholder", 405, "method_not_allowed"),
         ("POST", "/models", "boxeval-placeholder", 405, "method_not_allowed"),
-        ("POST", "/responses", "boxeval-placeholder", 404, "unknown_url"),
+        ("POST", "/embeddings", "boxeval-placeholder", 404, "unknown_url"),
         ("POST", "/chat/completions", "sk-another", 401, "invalid_api_key"),
         ("POST", "/chat/completions", None, 401, "invalid_api_key"),
     ],

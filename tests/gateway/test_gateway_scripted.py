@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from gateway_client import MODEL, chat, request, script
 
-from boxeval.gateway import chat as chat_module
 from boxeval.gateway import route as route_module
 from boxeval.gateway import traffic_log
-from boxeval.gateway.interface import Answer, Call, RequestError
+from boxeval.gateway.chat import Chat
+from boxeval.gateway.interface import Answer, Asked, Call, RequestError, Usage
+from boxeval.gateway.names import Names
 from boxeval.gateway.route import Request, RouteState
+from boxeval.gateway.scripted import ScriptedModel
 from boxeval.gateway.server import Gateway
 
 KEY = {"authorization": "Bearer boxeval-placeholder"}
+ONE = script({"text": "x"})
 GOOD = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}).encode()
-
-
-@pytest.fixture
-def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory() as directory, Gateway(Path(directory) / "gateway.sock") as running:
-        yield running
 
 
 @pytest.mark.contract("S47")
@@ -123,15 +117,15 @@ def test_parallel_requests_get_each_turn_once(gateway: Gateway) -> None:
     assert sorted(got) == list("012345")
 
 
-class BrokenModel:
+class BrokenModel(ScriptedModel):
     """Fails in a way that nobody foresaw."""
 
-    def answer(self) -> Answer:
+    def answer(self, asked: Asked) -> Answer:  # noqa: ARG002
         raise ZeroDivisionError
 
 
 def test_an_unforeseen_fault_of_ours_is_an_error_of_the_models_side() -> None:
-    state = RouteState("token", MODEL, BrokenModel())
+    state = RouteState("token", Names(MODEL), BrokenModel(ONE))
     reply = state.handle(Request("POST", "/chat/completions", KEY, GOOD))
     assert reply.status == 500
     traffic = state.close().traffic
@@ -143,24 +137,24 @@ def test_an_unforeseen_fault_that_a_request_provokes_excuses_nothing(monkeypatch
     def surprised(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(chat_module, "read_request", surprised)
-    state = RouteState("token", MODEL, BrokenModel())
+    monkeypatch.setattr(Chat, "read", surprised)
+    state = RouteState("token", Names(MODEL), BrokenModel(ONE))
     assert state.handle(Request("POST", "/chat/completions", KEY, GOOD)).status == 500
     traffic = state.close().traffic
     assert traffic.error is None
     assert not traffic.failed_before_first_turn
 
 
-class RepeatingModel:
+class RepeatingModel(ScriptedModel):
     """Asks for the same call twice, as a provider does that sends an answer again."""
 
-    def answer(self) -> Answer:
-        return Answer(1, None, (Call("call_7", "bash", "{}"), Call("call_8", "bash", "{}")), 1, 1, None)
+    def answer(self, asked: Asked) -> Answer:  # noqa: ARG002
+        return Answer(1, None, (Call("call_7", "bash", {}), Call("call_8", "bash", {})), Usage(1, 1))
 
 
 @pytest.mark.contract("S23")
 def test_tool_calls_are_counted_once_an_id() -> None:
-    state = RouteState("token", MODEL, RepeatingModel())
+    state = RouteState("token", Names(MODEL), RepeatingModel(ONE))
     for _ in range(2):
         state.handle(Request("POST", "/chat/completions", KEY, GOOD))
     assert state.close().traffic.tool_calls == 2
@@ -169,7 +163,7 @@ def test_tool_calls_are_counted_once_an_id() -> None:
 def test_a_long_log_keeps_sizes_and_digests_and_then_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traffic_log, "FULL_BYTES", 2_000)
     monkeypatch.setattr(traffic_log, "LIMIT_BYTES", 3_000)
-    state = RouteState("token", MODEL, BrokenModel())
+    state = RouteState("token", Names(MODEL), BrokenModel(ONE))
     for _ in range(100):
         state.handle(Request("POST", "/chat/completions", KEY, b"x" * 300))
     *entries, last = (json.loads(line) for line in state.close().log.splitlines())
@@ -183,7 +177,7 @@ def test_a_long_log_keeps_sizes_and_digests_and_then_counts(monkeypatch: pytest.
 
 
 def test_a_deeply_nested_body_is_recorded_by_digest() -> None:
-    state = RouteState("token", MODEL, BrokenModel())
+    state = RouteState("token", Names(MODEL), BrokenModel(ONE))
     for depth in range(900, 1000):
         reply = state.handle(Request("POST", "/chat/completions", KEY, b"[" * depth + b"]" * depth))
         assert reply.status == 400
@@ -192,7 +186,7 @@ def test_a_deeply_nested_body_is_recorded_by_digest() -> None:
 
 def test_a_flood_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route_module, "REQUESTS", 2)
-    state = RouteState("token", MODEL, BrokenModel())
+    state = RouteState("token", Names(MODEL), BrokenModel(ONE))
     for _ in range(2):
         with state.entered():
             state.handle(Request("GET", "/models", KEY))
@@ -201,7 +195,7 @@ def test_a_flood_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_few_bodies_are_read_at_a_time() -> None:
-    state = RouteState("token", MODEL, BrokenModel())
+    state = RouteState("token", Names(MODEL), BrokenModel(ONE))
     with ExitStack() as stack:
         for _ in range(route_module.IN_FLIGHT):
             stack.enter_context(state.entered())

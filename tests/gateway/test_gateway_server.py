@@ -8,7 +8,6 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,6 @@ from gateway_client import MODEL, UnixConnection, chat, raw, request, script
 from boxeval.errors import BoxevalError
 from boxeval.gateway import connection, server
 from boxeval.gateway.server import Gateway
-
-
-@pytest.fixture
-def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory() as directory, Gateway(Path(directory) / "gateway.sock") as running:
-        yield running
 
 
 def healthy(gateway: Gateway) -> bool:

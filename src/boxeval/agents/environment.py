@@ -69,12 +69,15 @@ def candidate_environment(
     *,
     ambient: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """What a candidate sees. With a model: its base URL, the placeholder key and its name."""
+    """What a candidate sees. With a model: its base URL for each protocol, the placeholder key and its name."""
     access = {}
     if model is not None:
         access = {
             "OPENAI_BASE_URL": model.base_url,
             "OPENAI_API_KEY": model.api_key,
+            # Clients of this protocol put `/v1` in front of every path themselves.
+            "ANTHROPIC_BASE_URL": model.base_url.removesuffix("/v1"),
+            "ANTHROPIC_API_KEY": model.api_key,
             "BOXEVAL_MODEL": model.model,
         }
     return {**base_environment(image_path, ambient), **access, **task.env, **task.runner.env}

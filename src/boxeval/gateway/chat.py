@@ -1,154 +1,143 @@
-"""OpenAI Chat Completions on the wire: reading a request, and shaping answers, streams and errors. No IO.
+"""OpenAI Chat Completions on the wire.
 
 The shapes follow OpenAI's API reference: `chat.completion`, `chat.completion.chunk`, `list` of `model`, and
-`{"error": {message, type, param, code}}`. docs/scripted-models.md says which part of the protocol is spoken.
+`{"error": {message, type, param, code}}`. docs/gateway.md says which part of the protocol is spoken.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from boxeval.gateway.interface import Answer, RequestError, WireError, malformed
+from boxeval.gateway.interface import Answer, Asked, Call, Said, WireError, malformed
+from boxeval.gateway.json_body import objects, read_object, role_of, text_of
+from boxeval.gateway.sse import event
 
 DONE = b"data: [DONE]\n\n"
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
-    """What of a request changes the form of its answer."""
+class Chat:
+    """`POST chat/completions`."""
 
-    stream: bool
-    include_usage: bool
-
-
-def read_json(body: bytes) -> Any:
-    """Strict JSON: UTF-8, no NaN or Infinity, bounded depth and digits. Raises `RequestError`."""
-    try:
-        return json.loads(body.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite)
-    except RecursionError:
-        raise malformed("the body is nested too deeply", "invalid_json") from None
-    except ValueError as error:
-        raise malformed(f"the body is not JSON: {error}", "invalid_json") from None
-
-
-def read_request(data: Any, model_name: str) -> ChatRequest:
-    """Check a `POST chat/completions` body as far as an answer depends on it. Raises `RequestError`."""
-    if not isinstance(data, dict):
-        raise malformed("the body must be a JSON object")
-    if not isinstance(data.get("model"), str):
-        raise malformed("model: must be a string")
-    if data["model"] != model_name:
-        raise RequestError(
-            404, "invalid_request_error", "model_not_found", f"model: this route serves {model_name!r} only"
+    def read(self, data: Any) -> Asked:
+        """See `Wire`. The messages are checked as far as a script can look at them."""
+        data = read_object(data)
+        said = _said(data.get("messages"))
+        if data.get("n", 1) not in (1, None):
+            raise malformed("n: only 1 choice is served")
+        options = data.get("stream_options") or {}
+        if not isinstance(options, dict):
+            raise malformed("stream_options: must be an object")
+        return Asked(
+            model=data["model"],
+            stream=bool(data.get("stream")),
+            said=said,
+            tools=frozenset(_tool_names(data.get("tools"))),
+            include_usage=options.get("include_usage") is True,
         )
-    _check_messages(data.get("messages"))
-    if data.get("n", 1) not in (1, None):
-        raise malformed("n: only 1 choice is served")
-    stream = data.get("stream") or False
-    if not isinstance(stream, bool):
-        raise malformed("stream: must be true or false")
-    options = data.get("stream_options") or {}
-    if not isinstance(options, dict):
-        raise malformed("stream_options: must be an object")
-    return ChatRequest(stream, options.get("include_usage") is True)
+
+    def body(self, answer: Answer, asked: Asked, created: int) -> dict[str, Any]:
+        """See `Wire`: a `chat.completion`."""
+        told, refused = (None, answer.text) if answer.is_refusal else (answer.text, None)
+        message: dict[str, Any] = {"role": "assistant", "content": told, "refusal": refused}
+        if answer.calls:
+            message["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": _function(call)} for call in answer.calls
+            ]
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(answer)}
+        head = _head(answer, asked, created, "chat.completion")
+        return {**head, "choices": [choice], "usage": _usage(answer)}
+
+    def events(self, answer: Answer, asked: Asked, created: int) -> Iterator[bytes]:
+        """See `Wire`: chunks, ended by `[DONE]`."""
+        head = _head(answer, asked, created, "chat.completion.chunk")
+        if asked.include_usage:
+            head["usage"] = None
+        for delta in _deltas(answer):
+            yield event({**head, "choices": [_chunk(delta, None)]})
+        yield event({**head, "choices": [_chunk({}, _finish_reason(answer))]})
+        if asked.include_usage:
+            yield event({**head, "choices": [], "usage": _usage(answer)})
+        yield DONE
+
+    def models(self, name: str) -> dict[str, Any]:
+        """See `Wire`."""
+        return {
+            "object": "list",
+            "data": [{"id": name, "object": "model", "created": 0, "owned_by": "boxeval"}],
+        }
+
+    def error(self, fault: WireError) -> dict[str, Any]:
+        """See `Wire`."""
+        return {
+            "error": {"message": fault.message, "type": fault.kind, "param": None, "code": fault.code},
+        }
 
 
-def completion(answer: Answer, model_name: str, created: int) -> dict[str, Any]:
-    """The body of an answer that is not streamed. `created` is Unix seconds."""
-    message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
-    if answer.calls:
-        message["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in answer.calls
-        ]
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(answer)}
-    head = _head(answer, model_name, created, "chat.completion")
-    return {**head, "choices": [choice], "usage": _usage(answer)}
-
-
-def stream(answer: Answer, model_name: str, created: int, include_usage: bool) -> Iterator[bytes]:
-    """The same answer as server-sent events, one chunk each, ended by `[DONE]`."""
-    head = _head(answer, model_name, created, "chat.completion.chunk")
-    if include_usage:
-        head["usage"] = None
-    for delta in _deltas(answer):
-        yield _event({**head, "choices": [_chunk(delta, None)]})
-    yield _event({**head, "choices": [_chunk({}, _finish_reason(answer))]})
-    if include_usage:
-        yield _event({**head, "choices": [], "usage": _usage(answer)})
-    yield DONE
-
-
-def models(model_name: str) -> dict[str, Any]:
-    """The body of `GET models`."""
-    return {
-        "object": "list",
-        "data": [{"id": model_name, "object": "model", "created": 0, "owned_by": "boxeval"}],
-    }
-
-
-def error(fault: WireError) -> dict[str, Any]:
-    """The body of every error answer."""
-    return {
-        "error": {"message": fault.message, "type": fault.kind, "param": None, "code": fault.code},
-    }
-
-
-def _check_messages(messages: Any) -> None:
+def _said(messages: Any) -> tuple[Said, ...]:
+    """What came after the last message of the assistant's."""
     if not isinstance(messages, list) or not messages:
         raise malformed("messages: must be a list of at least one message")
+    said: list[Said] = []
     for index, message in enumerate(messages):
-        role = message.get("role") if isinstance(message, dict) else None
-        if not isinstance(role, str) or role not in ROLES:
-            raise malformed(f"messages[{index}]: must be an object with a known role")
+        name = f"messages[{index}]"
+        role = role_of(message, ROLES, name)
+        if role == "assistant":
+            said = []
+        elif role == "tool":
+            call_id = message.get("tool_call_id")
+            said.append(
+                Said(text_of(message.get("content"), name), call_id if isinstance(call_id, str) else "")
+            )
+        else:
+            said.append(Said(text_of(message.get("content"), name)))
+    return tuple(said)
+
+
+def _tool_names(tools: Any) -> Iterator[str]:
+    for tool in objects(tools, "tools"):
+        function = tool.get("function")
+        name = function.get("name") if isinstance(function, dict) else None
+        if isinstance(name, str):
+            yield name
 
 
 def _deltas(answer: Answer) -> Iterator[dict[str, Any]]:
     """Pieces of the message as real servers send them: a call's arguments come after its name."""
     yield {"role": "assistant", "content": "" if answer.text is not None else None}
     if answer.text:
-        yield {"content": answer.text}
+        yield {"refusal" if answer.is_refusal else "content": answer.text}
     for index, call in enumerate(answer.calls):
         function = {"name": call.name, "arguments": ""}
         yield {"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]}
-        yield {"tool_calls": [{"index": index, "function": {"arguments": call.arguments}}]}
+        yield {"tool_calls": [{"index": index, "function": {"arguments": json.dumps(call.input)}}]}
 
 
-def _head(answer: Answer, model_name: str, created: int, kind: str) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{answer.number}", "object": kind, "created": created, "model": model_name}
+def _function(call: Call) -> dict[str, str]:
+    return {"name": call.name, "arguments": json.dumps(call.input)}
+
+
+def _head(answer: Answer, asked: Asked, created: int, kind: str) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{answer.number}", "object": kind, "created": created, "model": asked.model}
 
 
 def _chunk(delta: dict[str, Any], finish_reason: str | None) -> dict[str, Any]:
     return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
 
 
-def _event(chunk: dict[str, Any]) -> bytes:
-    return b"data: " + json.dumps(chunk, separators=(",", ":")).encode() + b"\n\n"
-
-
 def _finish_reason(answer: Answer) -> str:
     return "tool_calls" if answer.calls else "stop"
 
 
-def _usage(answer: Answer) -> dict[str, int]:
-    return {
-        "prompt_tokens": answer.input_tokens,
-        "completion_tokens": answer.output_tokens,
-        "total_tokens": answer.input_tokens + answer.output_tokens,
+def _usage(answer: Answer) -> dict[str, Any]:
+    usage = answer.usage
+    told: dict[str, Any] = {
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
     }
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError("a number is too large")
-    return value
+    if usage.cache_read:
+        told["prompt_tokens_details"] = {"cached_tokens": usage.cache_read}
+    return told

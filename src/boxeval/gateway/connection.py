@@ -52,7 +52,7 @@ class Connection:
                 return False
             status = 431 if error.error_status_hint == 431 else 400
             fault = RequestError(status, "invalid_request_error", "invalid_http", str(error))
-            self._send(error_reply(fault), headless=False)
+            self._send(error_reply(fault, Request("", "", {})), headless=False)
             self._linger()
             return False
         # A body that was refused unread leaves the connection in the middle of a request: it ends then.
@@ -63,11 +63,12 @@ class Connection:
 
     def _answer(self, head: h11.Request) -> Reply:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
+        request = Request(head.method.decode("ascii"), "", headers)
         try:
             route, endpoint = self._find(head.target.decode("ascii"))
         except RequestError as fault:
-            return error_reply(fault)
-        request = Request(head.method.decode("ascii"), endpoint, headers)
+            return error_reply(fault, request)
+        request = replace(request, endpoint=endpoint)
         try:
             with route.entered():
                 return route.handle(replace(request, body=self._body(headers)))
@@ -106,7 +107,7 @@ class Connection:
                 return
 
     def _send(self, reply: Reply, headless: bool) -> None:
-        headers = [("Content-Type", reply.content_type), ("Cache-Control", "no-store")]
+        headers = [("Content-Type", reply.content_type), ("Cache-Control", "no-store"), *reply.headers]
         if len(reply.parts) == 1:
             headers.append(("Content-Length", str(len(reply.parts[0]))))
         if self._http.their_state is not h11.DONE:

@@ -7,12 +7,15 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass
 from typing import Any
 
-from boxeval.gateway import chat
-from boxeval.gateway.interface import PLACEHOLDER_KEY, Answer, Model, ModelError, RequestError, WireError
+from boxeval.gateway.endpoints import COUNT_TOKENS, MODELS, check_endpoint, check_key, wire_of
+from boxeval.gateway.interface import Answer, Asked, Model, ModelError, RequestError, WireError
+from boxeval.gateway.json_body import read_json
+from boxeval.gateway.names import Names
+from boxeval.gateway.sse import compact
+from boxeval.gateway.tally import Tally
 from boxeval.gateway.traffic_log import KEPT_HEADERS, TrafficLog
 from boxeval.spec.trial import ModelTraffic
 
@@ -21,6 +24,8 @@ IN_FLIGHT = 8
 REQUESTS = 10_000
 REQUEST_BYTES = 1024 * 1024 * 1024
 """What one route takes in all. A candidate that floods the gateway must not starve the other trials."""
+FINAL = (("x-should-retry", "false"),)
+"""Read by the clients that providers give out: without it they repeat a 429 until the trial's time is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,7 @@ class Reply:
     status: int
     parts: tuple[bytes, ...]
     content_type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +56,15 @@ class RouteTraffic:
     log: bytes
 
 
-@dataclass(slots=True)
-class _Count:
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: Decimal | None = None
-    model_ns: int = 0
-    calls: set[str] = field(default_factory=set)
-    error: str | None = None
-    failed_first: bool = False
-
-
 class RouteState:
-    """The server's side of a route. Requests are answered one at a time, in the order of their arrival."""
+    """The server's side of a route."""
 
-    def __init__(self, token: str, model_name: str, model: Model) -> None:
-        self._model_name = model_name
+    def __init__(self, token: str, names: Names, model: Model) -> None:
+        self._names = names
         self._model = model
         self._lock = threading.Lock()
         self._log = TrafficLog(token)
-        self._count = _Count()
+        self._tally = Tally()
         self._opened_ns = time.monotonic_ns()
         self._asked = 0
         self._asked_bytes = 0
@@ -96,101 +90,93 @@ class RouteState:
 
     def refuse(self, request: Request, fault: RequestError) -> Reply:
         """Answer a request whose body was not read, and record it."""
-        with self._lock:
-            if self._closed:
-                return error_reply(gone())
-            self._asked += 1
-            exchange = _Exchange(request)
-            reply = self._failed(exchange, fault)
-            self._record(exchange, reply, time.monotonic_ns())
-            return reply
+        return self._settled(_Exchange(request, self._number(request)), fault)
 
     def handle(self, request: Request) -> Reply:
         """Answer one request, whatever it holds. After `close` this counts and records nothing."""
-        started_ns = time.monotonic_ns()
-        with self._lock:
-            if self._closed:
-                return error_reply(gone())
-            self._asked += 1
-            self._asked_bytes += len(request.body)
-            exchange = _Exchange(request)
-            try:
-                reply = self._answer(exchange, started_ns)
-            except WireError as error:
-                reply = self._failed(exchange, error)
-            except Exception as error:  # what a request can provoke must never excuse who sent it
-                fault = RequestError(500, "server_error", "gateway_error", type(error).__name__)
-                reply = self._failed(exchange, fault)
-            self._record(exchange, reply, started_ns)
-            return reply
+        exchange = _Exchange(request, self._number(request))
+        try:
+            return self._answer(exchange)
+        except WireError as fault:
+            return self._settled(exchange, fault)
+        except Exception as error:  # what a request can provoke must never excuse who sent it
+            ours = RequestError(500, "server_error", "gateway_error", type(error).__name__)
+            return self._settled(exchange, ours)
 
     def close(self) -> RouteTraffic:
-        """End the route. An answer that is being made is finished first and still counts."""
+        """End the route. What has not been answered by now is not, and counts nowhere."""
         with self._lock:
             self._closed = True
-            count = self._count
-            traffic = ModelTraffic(
-                requests=count.requests,
-                input_tokens=count.input_tokens,
-                output_tokens=count.output_tokens,
-                cost_usd=None if count.cost_usd is None else float(count.cost_usd),
-                model_ms=count.model_ns // 1_000_000,
-                tool_calls=len(count.calls),
-                error=count.error,
-                failed_before_first_turn=count.failed_first,
-            )
-            return RouteTraffic(traffic, self._log.take())
+            return RouteTraffic(self._tally.traffic(), self._log.take())
 
-    def _answer(self, exchange: _Exchange, started_ns: int) -> Reply:
+    def _number(self, request: Request) -> int:
+        with self._lock:
+            if not self._closed:
+                self._asked += 1
+                self._asked_bytes += len(request.body)
+            return self._asked
+
+    def _answer(self, exchange: _Exchange) -> Reply:
         request = exchange.request
-        _check_key(request.headers)
-        _check_endpoint(request)
-        if request.endpoint == "/models":
-            exchange.answered = chat.models(self._model_name)
-            return _json_reply(200, exchange.answered)
-        exchange.parsed = chat.read_json(request.body)
-        asked = chat.read_request(exchange.parsed, self._model_name)
-        answer = self._turn()
+        check_key(request.headers)
+        check_endpoint(request.method, request.endpoint)
+        wire = wire_of(request.endpoint, request.headers)
+        if request.endpoint == MODELS:
+            return self._told(exchange, wire.models(self._names.main))
+        exchange.parsed = read_json(request.body)
+        asked = wire.read(exchange.parsed)
+        is_background = self._names.is_background(asked)
+        if request.endpoint == COUNT_TOKENS:
+            return self._told(exchange, {"input_tokens": self._model.count_tokens()})
+        answer = self._model.background() if is_background else self._turn(asked)
         created = int(time.time())
-        exchange.answered = chat.completion(answer, self._model_name, created)
+        exchange.answered = wire.body(answer, asked, created)
         if asked.stream:
-            events = chat.stream(answer, self._model_name, created, asked.include_usage)
-            reply = Reply(200, tuple(events), "text/event-stream")
+            reply = Reply(200, tuple(wire.events(answer, asked, created)), "text/event-stream")
         else:
             reply = _json_reply(200, exchange.answered)
-        self._served(answer, time.monotonic_ns() - started_ns)
+        with self._lock:
+            if self._closed:
+                raise gone()
+            if is_background:
+                self._tally.background += 1
+            else:
+                self._tally.serve(answer, self._model.cost_usd, time.monotonic_ns() - exchange.started_ns)
+            self._record(exchange, reply)
         return reply
 
-    def _turn(self) -> Answer:
+    def _turn(self, asked: Asked) -> Answer:
         try:
-            return self._model.answer()
+            return self._model.answer(asked)
         except WireError:
             raise
         except Exception as error:
             raise ModelError(500, "server_error", "model_failed", type(error).__name__) from error
 
-    def _served(self, answer: Answer, took_ns: int) -> None:
-        count = self._count
-        count.requests += 1
-        count.input_tokens += answer.input_tokens
-        count.output_tokens += answer.output_tokens
-        if answer.cost_usd is not None:
-            count.cost_usd = (count.cost_usd or Decimal(0)) + Decimal(str(answer.cost_usd))
-        count.model_ns += took_ns
-        count.calls.update(call.id for call in answer.calls)
+    def _told(self, exchange: _Exchange, body: dict[str, Any]) -> Reply:
+        """Something that is no turn of a model."""
+        exchange.answered = body
+        reply = _json_reply(200, body)
+        with self._lock:
+            if not self._closed:
+                self._record(exchange, reply)
+        return reply
 
-    def _failed(self, exchange: _Exchange, fault: WireError) -> Reply:
-        if isinstance(fault, ModelError) and self._count.error is None:
-            self._count.error = str(fault)
-            self._count.failed_first = self._count.requests == 0
-        exchange.answered = chat.error(fault)
-        return _json_reply(fault.status, exchange.answered)
+    def _settled(self, exchange: _Exchange, fault: WireError) -> Reply:
+        with self._lock:
+            if self._closed:
+                return error_reply(gone(), exchange.request)
+            self._tally.fail(fault)
+            reply = error_reply(fault, exchange.request)
+            exchange.answered = json.loads(reply.parts[0])
+            self._record(exchange, reply)
+            return reply
 
-    def _record(self, exchange: _Exchange, reply: Reply, started_ns: int) -> None:
+    def _record(self, exchange: _Exchange, reply: Reply) -> None:
         request = exchange.request
         entry = {
-            "number": self._asked,
-            "atMs": (started_ns - self._opened_ns) // 1_000_000,
+            "number": exchange.number,
+            "atMs": (exchange.started_ns - self._opened_ns) // 1_000_000,
             "method": request.method,
             "path": f"/v1{request.endpoint}",
             "headers": {name: value for name, value in request.headers.items() if name in KEPT_HEADERS},
@@ -199,13 +185,16 @@ class RouteState:
         self._log.add(entry, request.body, b"".join(reply.parts), exchange.parsed, exchange.answered)
 
 
-@dataclass(slots=True)
 class _Exchange:
     """A request on its way, with the JSON of both bodies as far as it is known."""
 
-    request: Request
-    parsed: Any = None
-    answered: Any = None
+    __slots__ = ("answered", "number", "parsed", "request", "started_ns")
+
+    def __init__(self, request: Request, number: int) -> None:
+        self.request, self.number = request, number
+        self.started_ns = time.monotonic_ns()
+        self.parsed: Any = None
+        self.answered: Any = None
 
 
 def gone() -> RequestError:
@@ -213,36 +202,15 @@ def gone() -> RequestError:
     return RequestError(410, "invalid_request_error", "route_closed", "this trial has ended")
 
 
-def error_reply(fault: WireError) -> Reply:
-    """The reply that tells a fault in the protocol's own shape."""
-    return _json_reply(fault.status, chat.error(fault))
-
-
-def _check_endpoint(request: Request) -> None:
-    method = {"/chat/completions": "POST", "/models": "GET"}.get(request.endpoint)
-    if method is None:
-        raise unknown_url()
-    if request.method != method:
-        raise RequestError(
-            405, "invalid_request_error", "method_not_allowed", f"only {method} is served here"
-        )
-
-
-def unknown_url() -> RequestError:
-    """For every path that leads nowhere, an unknown token included."""
-    return RequestError(404, "invalid_request_error", "unknown_url", "there is nothing at this path")
-
-
-def _check_key(headers: Mapping[str, str]) -> None:
-    if headers.get("authorization") != f"Bearer {PLACEHOLDER_KEY}":
-        raise RequestError(
-            401, "invalid_request_error", "invalid_api_key", "send the API key that the environment gives"
-        )
+def error_reply(fault: WireError, request: Request) -> Reply:
+    """The reply that tells a fault in the shape of the protocol that was spoken."""
+    wire = wire_of(request.endpoint, request.headers)
+    return _json_reply(fault.status, wire.error(fault), FINAL if fault.is_final else ())
 
 
 def _too_much(code: str, message: str) -> RequestError:
     return RequestError(429, "rate_limit_error", code, message)
 
 
-def _json_reply(status: int, body: dict[str, Any]) -> Reply:
-    return Reply(status, (json.dumps(body, separators=(",", ":")).encode(),))
+def _json_reply(status: int, body: dict[str, Any], headers: tuple[tuple[str, str], ...] = ()) -> Reply:
+    return Reply(status, (compact(body),), headers=headers)

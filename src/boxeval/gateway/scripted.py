@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import threading
 
-from boxeval.gateway.interface import Answer, Call, ModelError
+from boxeval.gateway.interface import Answer, Asked, Call, ScriptError, Usage
 from boxeval.spec.models import Script, Text
+
+BACKGROUND = "OK"
+"""What a background request gets."""
 
 
 class ScriptedModel:
@@ -13,15 +16,33 @@ class ScriptedModel:
 
     def __init__(self, script: Script) -> None:
         self._script = script
+        self._lock = threading.Lock()
         self._turns = 0
         self._calls = 0
 
-    def answer(self) -> Answer:
-        """The next turn. Call ids are `call_1`, `call_2`, … over the whole route. Raises `ModelError`."""
+    def answer(self, asked: Asked) -> Answer:  # noqa: ARG002 - a script says the same whatever is asked
+        """The next turn. Call ids are `call_1`, `call_2`, … over the whole route. Raises `ScriptError`."""
+        with self._lock:
+            return self._next()
+
+    def background(self) -> Answer:
+        """A fixed text that costs no turn and no tokens."""
+        return Answer(0, BACKGROUND, (), Usage(0, 0))
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Of each turn."""
+        return self._script.usage.cost_usd
+
+    def count_tokens(self) -> int:
+        """Of any request: what every turn reports."""
+        return self._script.usage.input
+
+    def _next(self) -> Answer:
         turns = self._script.turns
         if self._turns == len(turns):
             plural = "turn is" if len(turns) == 1 else "turns are"
-            raise ModelError(
+            raise ScriptError(
                 400,
                 "invalid_request_error",
                 "script_exhausted",
@@ -32,9 +53,8 @@ class ScriptedModel:
         text = turn.text if isinstance(turn, Text) else None
         asked = () if isinstance(turn, Text) else turn.calls
         calls = tuple(
-            Call(f"call_{self._calls + n}", call.tool, json.dumps(call.input))
-            for n, call in enumerate(asked, start=1)
+            Call(f"call_{self._calls + n}", call.tool, call.input) for n, call in enumerate(asked, start=1)
         )
         self._calls += len(calls)
         usage = self._script.usage
-        return Answer(self._turns, text, calls, usage.input, usage.output, usage.cost_usd)
+        return Answer(self._turns, text, calls, Usage(usage.input, usage.output))

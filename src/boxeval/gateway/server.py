@@ -20,7 +20,9 @@ from types import TracebackType
 
 from boxeval.errors import BoxevalError
 from boxeval.gateway.connection import Connection
-from boxeval.gateway.route import RouteState, RouteTraffic, unknown_url
+from boxeval.gateway.endpoints import unknown_url
+from boxeval.gateway.names import Names
+from boxeval.gateway.route import RouteState, RouteTraffic
 from boxeval.gateway.scripted import ScriptedModel
 from boxeval.spec.models import Script
 
@@ -97,10 +99,11 @@ class Gateway:
         for thread in peers.values():
             thread.join(max(deadline - time.monotonic(), 0))
 
-    def open_route(self, script: Script, model_name: str) -> Route:
-        """A new way to a scripted model, which answers to the name `model_name`."""
+    def open_route(self, script: Script, names: Names | str) -> Route:
+        """A new way to a scripted model, which answers to `names`."""
         token = secrets.token_urlsafe(32)
-        self._routes[token] = RouteState(token, model_name, ScriptedModel(script))
+        names = Names(names) if isinstance(names, str) else names
+        self._routes[token] = RouteState(token, names, ScriptedModel(script))
         return Route(token, f"/t/{token}/v1")
 
     def close_route(self, token: str) -> RouteTraffic:

@@ -178,6 +178,10 @@ class ModelTraffic(Record):
     """What the gateway counted on the wire for this trial. None where no model was attached."""
 
     requests: Natural
+    background_requests: Natural = Field(
+        0,
+        description="Beside the candidate's own conversation, answered with a fixed text and free of charge.",
+    )
     input_tokens: Natural
     output_tokens: Natural
     cost_usd: float | None = None

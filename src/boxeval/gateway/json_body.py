@@ -1,0 +1,68 @@
+"""Reading a request's JSON as strictly as a hostile peer deserves, and small steps through what it holds."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from boxeval.gateway.interface import malformed
+
+
+def read_json(body: bytes) -> Any:
+    """Strict JSON: UTF-8, no NaN or Infinity, bounded depth and digits. Raises `RequestError`."""
+    try:
+        return json.loads(body.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite)
+    except RecursionError:
+        raise malformed("the body is nested too deeply", "invalid_json") from None
+    except ValueError as error:
+        raise malformed(f"the body is not JSON: {error}", "invalid_json") from None
+
+
+def read_object(data: Any) -> dict[str, Any]:
+    """The body as an object with a model and a `stream` that is a boolean, which all protocols share."""
+    if not isinstance(data, dict):
+        raise malformed("the body must be a JSON object")
+    if not isinstance(data.get("model"), str):
+        raise malformed("model: must be a string")
+    if not isinstance(data.get("stream") or False, bool):
+        raise malformed("stream: must be true or false")
+    return data
+
+
+def objects(value: Any, name: str) -> list[dict[str, Any]]:
+    """A list of objects, which may be absent."""
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise malformed(f"{name}: must be a list of objects")
+    return value
+
+
+def text_of(content: Any, name: str) -> str:
+    """The words of a content that is a string or a list of parts; parts without text count for nothing."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    parts = [part.get("text") for part in objects(content, name)]
+    return "\n".join(text for text in parts if isinstance(text, str))
+
+
+def role_of(message: Any, known: frozenset[str], name: str) -> str:
+    """Who said a message."""
+    role = message.get("role") if isinstance(message, dict) else None
+    if not isinstance(role, str) or role not in known:
+        raise malformed(f"{name}: must be an object with a known role")
+    return role
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is too large")
+    return value
