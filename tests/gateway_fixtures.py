@@ -1,4 +1,4 @@
-"""A running gateway for the tests of this folder."""
+"""A running gateway, for any test."""
 
 from __future__ import annotations
 
