@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from gateway_client import MODEL, PLACEHOLDER_KEY, messages, named_events, request, script
+from gateway_client import MODEL, messages, named_events, request, script
 
-from boxeval.gateway.interface import Said
+from boxeval.gateway.interface import PLACEHOLDER_KEY, Said
 from boxeval.gateway.messages import Messages
 from boxeval.gateway.names import Names
 from boxeval.gateway.server import Gateway
