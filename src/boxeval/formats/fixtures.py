@@ -55,6 +55,8 @@ def read_fixture(workspace: Workspace, directory: Path) -> Fixture:
     """
     if workspace.kind is WorkspaceKind.INLINE:
         return inline_fixture(workspace.files or {}, workspace.size_limit)
+    if workspace.kind is WorkspaceKind.GENERATED:
+        return inline_fixture({}, workspace.size_limit)  # Git writes all of it, in a box
     place = f"workspace {show(workspace.path or '')}"
     path = _existing(workspace, directory, place)
     if workspace.kind is WorkspaceKind.ARCHIVE:
@@ -106,7 +108,8 @@ def git_source(workspace: Workspace, directory: Path) -> GitSource:
 def fixture_recipe(workspace: Workspace, source: Fixture | GitSource, image: str) -> str:
     """SHA-256 (hex) over what makes the fixture: its files or commit, and set-up commands with their image.
 
-    Holds no path of the host, so the same fixture has the same recipe on every machine.
+    What Git writes over them counts as declared. Holds no path of the host, so the same fixture has the same
+    recipe on every machine.
     """
     made: dict[str, Any] = {"format": "boxeval.fixture/1", "kind": str(workspace.kind)}
     if isinstance(source, Fixture):
@@ -117,6 +120,8 @@ def fixture_recipe(workspace: Workspace, source: Fixture | GitSource, image: str
         )
     if workspace.history == "none":
         made["history"] = "none"
+    if written := workspace.written:
+        made["written"] = written
     if workspace.setup:
         made["setup"] = {"commands": list(workspace.setup), "image": image}
     return hashlib.sha256(rfc8785.dumps(made)).hexdigest()

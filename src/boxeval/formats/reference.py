@@ -29,7 +29,18 @@ _ORDER = (
         "ToolCall",
         "Usage",
     ),
-    *("Task", "Workspace", "InlineFile", "Runner", "Step", "StepVerify", "Verify", "Assertion", "Metrics"),
+    *(
+        "Task",
+        "Workspace",
+        "Commit",
+        "InlineFile",
+        "Runner",
+        "Step",
+        "StepVerify",
+        "Verify",
+        "Assertion",
+        "Metrics",
+    ),
     "Thresholds",
 )
 _SUITE_HEAD = """# Suite reference

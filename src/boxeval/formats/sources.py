@@ -41,5 +41,6 @@ def read_sources(loaded: LoadedSuite, wanted: Container[str]) -> dict[str, Fixtu
 def _boundary_faults(task: Task, source: Fixture | GitSource) -> Iterator[Fault]:
     """`writes` and `protect` against the files. Of those that a box makes, the trial tells."""
     bounds = Boundaries.of(task)
-    if not bounds.is_empty and isinstance(source, Fixture) and not task.workspace.setup:
+    made_in_a_box = task.workspace.written or task.workspace.setup
+    if not bounds.is_empty and isinstance(source, Fixture) and not made_in_a_box:
         yield from fixture_faults(bounds, {readable(entry.path): entry.kind for entry in source.entries()})

@@ -17,6 +17,7 @@ from boxeval.formats.faults import (
     patterns_faults,
     text_faults,
 )
+from boxeval.formats.history_checks import history_faults
 from boxeval.formats.paths import inner_fault
 from boxeval.formats.place import show
 from boxeval.formats.step_checks import step_faults
@@ -39,12 +40,14 @@ SCORED = (
 )
 """Classes of scored outcomes (the outcomes table); a void one is never what a task expects."""
 
+_WRITTEN = ("files", "staged", "commit_files", "hooks")
 _WORKSPACE_TAKES: Mapping[WorkspaceKind, tuple[str, ...]] = {
     WorkspaceKind.INLINE: ("files",),
     WorkspaceKind.TEMP_COPY: ("path", "excludes"),
     WorkspaceKind.LOCAL: ("path", "excludes", "write_back"),
     WorkspaceKind.ARCHIVE: ("path", "excludes"),
-    WorkspaceKind.GIT: ("path", "url", "commit", "checkout", "history"),
+    WorkspaceKind.GIT: ("path", "url", "commit", "checkout", "history", *_WRITTEN),
+    WorkspaceKind.GENERATED: ("commits", *_WRITTEN),
 }
 _RUNNER_TAKES: Mapping[RunnerKind, tuple[str, ...]] = {
     RunnerKind.EXTERNAL_COMMAND: ("command", "commands", "args", "stdin"),
@@ -83,8 +86,10 @@ def workspace_faults(workspace: Workspace) -> Iterator[Fault]:
         if workspace.files is None:
             yield (), "kind `inline` needs `files`"
         yield from below("files", files_faults(workspace.files or {}))
-    elif kind is WorkspaceKind.GIT:
-        yield from git_faults(workspace)
+    elif kind in (WorkspaceKind.GIT, WorkspaceKind.GENERATED):
+        yield from history_faults(workspace)
+        if kind is WorkspaceKind.GIT:
+            yield from git_faults(workspace)
     elif not workspace.path:
         yield (), f"kind `{kind}` needs `path`"
     if workspace.path is not None and "\0" in workspace.path:

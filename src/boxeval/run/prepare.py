@@ -65,7 +65,7 @@ def prepare(request: RunRequest, engine: Engine, settings: Settings, watcher: Wa
     }
     names = {image_of(loaded.suite, *pair) for pair in pairs}
     names |= {grader_image_of(loaded.suite, *pair) for pair in pairs}
-    if any(isinstance(source, GitSource) for source in sources.values()):
+    if any(isinstance(s, GitSource) for s in sources.values()) or any(t.workspace.written for t in tasks):
         names.add(GRADER)
     images, faults = _images(engine, names | {KEEPER}, watcher)
     if KEEPER in faults:

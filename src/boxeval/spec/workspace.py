@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -23,12 +23,22 @@ class InlineFile(Record):
     )
 
 
+class Commit(Record):
+    """One commit of a generated history: files that it writes over those of the commits before."""
+
+    message: Annotated[str, StringConstraints(min_length=1)] = Field(description="At most 4096 bytes.")
+    files: Annotated[dict[RelativePath, str | InlineFile], Field(min_length=1)] = Field(
+        description="Path to content."
+    )
+
+
 class WorkspaceKind(StrEnum):
     """Where a fixture comes from. All kinds end as a read-only snapshot below an overlay."""
 
     INLINE = "inline"
     TEMP_COPY = "temp-copy"
     GIT = "git"
+    GENERATED = "generated"
     LOCAL = "local"
     ARCHIVE = "archive"
 
@@ -38,7 +48,18 @@ class Workspace(Record):
 
     kind: WorkspaceKind = Field(strict=False, description="Where the files come from.")
     files: dict[RelativePath, str | InlineFile] | None = Field(
-        None, description="kind inline: path to content."
+        None,
+        description="kind inline: path to content. kinds git and generated: written over the last commit.",
+    )
+    commits: Annotated[tuple[Commit, ...], Field(max_length=128)] | None = Field(
+        None, description="kind generated: the history of branch `main`, the oldest first."
+    )
+    staged: tuple[str, ...] = Field((), description="kinds git and generated: those of `files` to stage.")
+    commit_files: bool = Field(
+        False, description="kinds git and generated: make `files` one more commit, instead of changes."
+    )
+    hooks: dict[str, str] = Field(
+        default_factory=dict, description="kinds git and generated: Git hooks by name, as executable files."
     )
     path: str | None = Field(
         None, description="Directory, archive or repository, relative to the suite file."
@@ -60,3 +81,13 @@ class Workspace(Record):
         (), description="Shell commands (`sh -e`), run once in a box to complete the fixture."
     )
     size_limit: Positive = Field(256 * 1024 * 1024, description="Bytes; a larger fixture is refused.")
+
+    @property
+    def written(self) -> dict[str, Any] | None:
+        """What Git writes over the fixture's source, as JSON values; None if that is nothing."""
+        if self.kind not in (WorkspaceKind.GIT, WorkspaceKind.GENERATED):
+            return None
+        names = {"commits", "files", "staged", "commit_files", "hooks"}
+        if self.commits is None and not any(getattr(self, name) for name in names):
+            return None
+        return self.model_dump(mode="json", include=names)

@@ -30,10 +30,12 @@ from boxeval.spec.workspace import Workspace, WorkspaceKind
 from boxeval.trial.boxes import run_turn, settle_box
 from boxeval.trial.cancel import Cancel
 from boxeval.trial.fault import StageFault
-from boxeval.trial.git_jobs import Fetch, notes_of
+from boxeval.trial.git_jobs import Fetch, Writing, notes_of
 
 GIT = "git"
 """Role of the box in which a repository is cloned."""
+HISTORY = "history"
+"""Role of the box in which Git writes commits and files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class FixtureStore:
             base = self._plain(source, making.slot)
         else:
             base = self._checkout(source, task, trial_id, making)
+        if written := task.workspace.written:
+            base = self._write(base, Writing(written), trial_id, making)
         if not task.workspace.setup:
             return base
         return self._set_up(base, task, trial_id, making)
@@ -119,9 +123,25 @@ class FixtureStore:
             made = making.make(key, base, jobs, trial_id, "setup", "")
             return replace(base, key=made.key, digest=made.digest)
 
-    def _checkout(self, source: GitSource, task: PlannedTask, trial_id: str, making: Making) -> FixtureRef:
+    def _write(self, base: FixtureRef, writing: Writing, trial_id: str, making: Making) -> FixtureRef:
+        """What Git is to write over the source."""
+        image = self._with_git()
+        content = hashlib.sha256(writing.content).hexdigest()
+        key = _key(making.slot, f"written {content} {image.image_id} {base.digest}")
+        with self._one_at_a_time(key):
+            if cached := _cached(making.slot, key):
+                return replace(base, key=cached.key, digest=cached.digest)
+            jobs = writing.jobs(image)
+            made = replace(making, image=image).make(key, base, jobs, trial_id, HISTORY, "")
+            return replace(base, key=made.key, digest=made.digest)
+
+    def _with_git(self) -> ImageInfo:
         if self._git_image is None:
             raise StageFault(FailureClass.COMMAND_ERROR, "boxeval/grader, which has Git, is not available")
+        return self._git_image
+
+    def _checkout(self, source: GitSource, task: PlannedTask, trial_id: str, making: Making) -> FixtureRef:
+        image = self._with_git()
         wanted = source.commit or source.checkout or "HEAD"
         fetch = Fetch(source.url, wanted, task.workspace.history == "none")
         if source.location is None:
@@ -132,12 +152,12 @@ class FixtureStore:
         else:
             base = self._plain(_snapshot(source.location, task.workspace.size_limit), making.slot)
             recipe = f"{base.digest} {wanted}"
-        key = _key(making.slot, f"git {recipe} {self._git_image.image_id} {task.workspace.history}")
+        key = _key(making.slot, f"git {recipe} {image.image_id} {task.workspace.history}")
         with self._one_at_a_time(key):
             if cached := _cached(making.slot, key):
                 return cached
-            made = replace(making, image=self._git_image, bridge=source.needs_network)
-            return made.make(key, base, fetch.jobs(self._git_image), trial_id, GIT, fetch.inside)
+            made = replace(making, image=image, bridge=source.needs_network)
+            return made.make(key, base, fetch.jobs(image), trial_id, GIT, fetch.inside)
 
     def _one_at_a_time(self, key: str) -> threading.Lock:
         with self._lock:
@@ -174,7 +194,7 @@ class Making:
         if end.error or end.differences or not end.settled:
             raise EngineError(end.error or "; ".join(end.differences) or "a set-up box did not settle")
         if end.commands and (failed := end.commands[-1]).exit_code != 0:
-            said = _git_said if role == GIT else _set_up_said
+            said = _SAID.get(role, _set_up_said)
             raise StageFault(FailureClass.SETUP_FAILED, said(len(end.commands), jobs, failed))
         notes = notes_of(end.commands[-1].stdout.kept) if role == GIT else {}
         try:
@@ -200,6 +220,14 @@ def _git_said(_number: int, _jobs: tuple[Job, ...], end: CommandEnd) -> str:
     lines = _stderr(end)
     why = next((line for line in lines if line.startswith(("fatal:", "error:"))), "".join(lines[-1:]))
     return f"the repository cannot be cloned: {why[:200] or _how(end)}"
+
+
+def _history_said(_number: int, _jobs: tuple[Job, ...], end: CommandEnd) -> str:
+    last = "".join(_stderr(end)[-1:])
+    return f"the fixture's files cannot be written: {last[:200] or _how(end)}"
+
+
+_SAID = {GIT: _git_said, HISTORY: _history_said}
 
 
 def _how(end: CommandEnd) -> str:

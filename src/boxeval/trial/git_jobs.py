@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import rfc8785
 
 from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.job import WORKSPACE, Job, shell
@@ -12,6 +16,7 @@ CLONE = ".boxeval-clone"
 """Where a fetch from a repository in the workspace goes: a folder of it."""
 TIMEOUT_MS = 600_000
 ROOT_DATE = "2020-01-01T00:00:00Z"
+_IN_BOX = Path(__file__).with_name("history_in_box.py")
 
 # What Git LFS keeps elsewhere differs from its pointer in a work tree and is as committed all the same.
 _CLEAN = r"""
@@ -64,19 +69,43 @@ class Fetch:
     def jobs(self, image: ImageInfo) -> tuple[Job, ...]:
         """The commands, to be run in order in a box with Git."""
         env = {
-            "PATH": image.path_env,
-            "HOME": "/home/agent",
-            "LANG": "C.UTF-8",
-            "GIT_TERMINAL_PROMPT": "0",
+            **_environment(image),
             "GIT_ALLOW_PROTOCOL": "file:http:https",
             "BOXEVAL_SOURCE": self.url or WORKSPACE,
             "BOXEVAL_WANTED": self.wanted,
             "BOXEVAL_INTO": f"{WORKSPACE}/{self.inside}",
-            **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _WHO.items()},
         }
         fetch = _FETCH + (_ALONE if self.alone else "") + _FORGET
         texts = (fetch,) if self.url else (_CLEAN, fetch)
         return tuple(Job(shell(text), env, timeout_ms=TIMEOUT_MS) for text in texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """Commits, files, staged files and hooks that are written into the workspace (`Workspace.written`)."""
+
+    wanted: Mapping[str, Any]
+
+    @property
+    def content(self) -> bytes:
+        """What the box is told, in one form for equal declarations."""
+        return rfc8785.dumps(dict(self.wanted))
+
+    def jobs(self, image: ImageInfo) -> tuple[Job, ...]:
+        """The command, to be run in a box with Git and Python."""
+        text = _IN_BOX.read_text("utf-8")
+        env = {**_environment(image), "GIT_LITERAL_PATHSPECS": "1", "GIT_NO_REPLACE_OBJECTS": "1"}
+        return (Job(("python3", "-I", "-c", text), env, stdin=self.content, timeout_ms=TIMEOUT_MS),)
+
+
+def _environment(image: ImageInfo) -> dict[str, str]:
+    return {
+        "PATH": image.path_env,
+        "HOME": "/home/agent",
+        "LANG": "C.UTF-8",
+        "GIT_TERMINAL_PROMPT": "0",
+        **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _WHO.items()},
+    }
 
 
 _WHO = {"NAME": "boxeval", "EMAIL": "boxeval@localhost", "DATE": ROOT_DATE}

@@ -75,7 +75,8 @@ def stage_fixture(context: TrialContext) -> FixtureRef:
     context.image(task.grader_image)
     making = Making(slot, image, context.reaper, context.cancel)
     fixture = context.fixtures.ensure(task, context.trial_id, making)
-    if task.workspace.kind is WorkspaceKind.GIT or task.workspace.setup:
+    workspace = task.workspace
+    if workspace.kind is WorkspaceKind.GIT or workspace.written or workspace.setup:
         _check_boundaries(context, fixture)
     return fixture
 
