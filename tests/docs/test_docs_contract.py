@@ -49,7 +49,8 @@ def test_the_table_counts_by_state() -> None:
 
 def test_an_unknown_id_fails_the_collection(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_bytes((ROOT / "tests" / "conftest.py").read_bytes())
-    (tmp_path / "engine_fixtures.py").touch()
+    for fixtures in (ROOT / "tests").glob("*_fixtures.py"):
+        (tmp_path / fixtures.name).touch()
     (tmp_path / "contract.toml").write_bytes((ROOT / "tests" / "contract.toml").read_bytes())
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\nmarkers = contract(*ids): x\n")
     test = tmp_path / "test_x.py"
