@@ -116,7 +116,7 @@ class Box:
     def run(self, job: Job, *, last: bool) -> CommandEnd:
         """Run one command to its end. After `last`, a failure or a timeout the box ends too."""
         cap = self.spec.policy.limits.output_kib * 1024
-        out, err = Bounded(cap), Bounded(cap)
+        out, err = Bounded(job.stdout_bytes or cap), Bounded(cap)
         self._connection.send(b"J", _encode(job, last))
         until = time.monotonic() + job.timeout_ms / 1000 + GRACE_S
         while True:

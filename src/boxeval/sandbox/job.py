@@ -11,13 +11,17 @@ TMP = "/tmp"  # noqa: S108  a private tmpfs of the box
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`argv` runs with exactly `env` in `cwd` (absolute, inside the box); killed after `timeout_ms`."""
+    """`argv` runs with exactly `env` in `cwd` (absolute, inside the box); killed after `timeout_ms`.
+
+    Of its standard output `stdout_bytes` are kept; without it, what the policy says.
+    """
 
     argv: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
     cwd: str = WORKSPACE
     stdin: bytes = b""
     timeout_ms: int = 60_000
+    stdout_bytes: int | None = None
 
 
 def shell(text: str) -> tuple[str, ...]:

@@ -54,7 +54,8 @@ class BoxMounts:
 
     `bridge`: it has the engine's default network instead. Only for a box that fetches a fixture.
     `image_volumes` are paths that the image declares. `private` names volumes by the path where they are mounted, for
-    a home and a `/tmp` that several boxes share, one after another; without it each box has its own.
+    a home and a `/tmp` that several boxes share, one after another; without it each box has its own. `read_only` names
+    volumes in the same way, which nobody in the box can write.
     """
 
     workspace: str
@@ -63,6 +64,7 @@ class BoxMounts:
     image_volumes: tuple[str, ...] = ()
     bridge: bool = False
     private: Mapping[str, str] = field(default_factory=dict)
+    read_only: Mapping[str, str] = field(default_factory=dict)
 
 
 def host_config(policy: Policy, mounts: BoxMounts) -> dict[str, Any]:
@@ -135,6 +137,7 @@ def _mounts(policy: Policy, mounts: BoxMounts) -> list[dict[str, Any]]:
         (mounts.workspace, WORKSPACE, False),
         (mounts.tools, SHIM.rpartition("/")[0], True),
         *((volume, path, False) for path, volume in mounts.private.items()),
+        *((volume, path, True) for path, volume in mounts.read_only.items()),
     ]
     fixed: list[dict[str, Any]] = [
         {

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -213,6 +213,14 @@ class Slot:
             )
         return name
 
+    def layer_volume(self, trial_id: str, name: str, layer: str) -> str:
+        """A volume that is an existing layer (`AREA.NAME`) itself, to be mounted read-only; returns its name."""
+        volume = f"boxeval-{self.yard.run_id}-{trial_id}-{name}"
+        with engine_errors(f"create volume {volume}"):
+            options = {"type": "none", "device": self._upper(layer), "o": "bind"}
+            self._create_volume(volume, options, "workspace", trial_id)
+        return volume
+
     def _fixture(self, key: str) -> str:
         return f"{self._mountpoints[self.yard.fixtures_volume]}/{key}/tree"
 
@@ -230,8 +238,11 @@ class Slot:
         *,
         shares_private: bool = False,
         bridge: bool = False,
+        read_only: Mapping[str, str] | None = None,
     ) -> Box:
         """Create a box in this slot; it is not started yet. With `bridge` it has a network, to fetch by.
+
+        `read_only` are volumes by the path where the box sees them.
 
         `shares_private`: its home and `/tmp` are those of the slot, which last until the next `reset`.
         """
@@ -243,7 +254,13 @@ class Slot:
             image_id=image.image_id,
             policy=self.policy,
             mounts=BoxMounts(
-                workspace, yard.tools_volume, self.keeper_id, image.volumes, bridge=bridge, private=private
+                workspace,
+                yard.tools_volume,
+                self.keeper_id,
+                image.volumes,
+                bridge=bridge,
+                private=private,
+                read_only=read_only or {},
             ),
         )
         return Box(yard.engine, spec)
