@@ -11,6 +11,7 @@ from boxeval.receipts.ledger import Ledger
 from boxeval.rules.boundary import baseline, judge
 from boxeval.rules.metrics import measure
 from boxeval.rules.verdict import decide
+from boxeval.spec.journal import AgentReceipt, Journal, LoopRun
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import Plan, PlannedImage, PlannedStep, PlannedTask, PlannedTrial, Provenance, SuiteRef
 from boxeval.spec.policy import Policy
@@ -108,6 +109,48 @@ def patch(data: bytes = b"", **more: Any) -> Patch:
     return Patch(
         **{"sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data), "complete": True, **more}
     )
+
+
+def journal(**changes: Any) -> Journal:
+    """What is read of a good ledger: a loop with one repair, and a compaction."""
+    loop = LoopRun(
+        session="main.1",
+        max_attempts=3,
+        attempts=2,
+        repairs=1,
+        repairs_sealed=1,
+        solved=True,
+        reason="resolved",
+        unneeded=2,
+    )
+    fields: dict[str, Any] = {
+        "sha256": EMPTY,
+        "format_version": 1,
+        "sessions": 3,
+        "compactions": 1,
+        "summaries": 1,
+        "answered_from_before": True,
+        "receipts": (
+            receipt("main.1", reason="resolved"),
+            receipt("worker.1", "main.1"),
+            receipt("repair.1", "main.1"),
+        ),
+        "loops": (loop,),
+    }
+    return Journal(**{**fields, **changes})
+
+
+def receipt(session: str, parent: str | None = None, **changes: Any) -> AgentReceipt:
+    """A valid receipt of a session that ended well."""
+    fields: dict[str, Any] = {
+        "session": session,
+        "parent": parent,
+        "role": session.partition(".")[0],
+        "reason": "completed",
+        "exit_code": 0,
+        "valid": True,
+    }
+    return AgentReceipt(**{**fields, **changes})
 
 
 def traffic(**changes: Any) -> ModelTraffic:

@@ -191,6 +191,17 @@ class Keeper:
             collector.directory(over, under, b"", hidden=False)
         return {"repositories": [b64encode(path).decode() for path in collector.repositories[:NAMED]]}
 
+    def do_collect_home(self, paths, caps):
+        """Stream what the private home holds at `paths`. What is not there is left out."""
+        collector = Collector(self.wire, Caps(**caps))
+        home = os.open("/slot/home", DIRECTORY)
+        try:
+            for path in paths:
+                collector.declared(b64decode(path), home)
+        finally:
+            os.close(home)
+        return {"repositories": []}
+
     def do_rollback(self, layer, below, base):
         """Receive paths, and make each of them in `layer` what it is below."""
         rollback = Rollback(self.paths())

@@ -1,5 +1,6 @@
 """How a tree differs from the one below it, entry by entry and by content, under the policy's caps."""
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -7,7 +8,7 @@ import time
 from base64 import b64encode
 
 from layers import descend, find, is_directory, is_whiteout, listing, topmost
-from trees import FILE, kind_of, names
+from trees import DIRECTORY, FILE, kind_of, look, names
 from wire import CHUNK, OverCap, Refused
 
 NAMES_BYTES = 16 * 1024 * 1024
@@ -58,6 +59,27 @@ class Collector:
         self.old_bytes, self.all_old_bytes = old_bytes, all_old_bytes
         self.told = 0
         self.repositories = []  # changed directories other than the top that have a `.git`
+
+    def declared(self, path, top):
+        """What is at one path below an open directory, all of it. No link on the way there is followed."""
+        *above, name = path.split(b"/")
+        if any(part in (b"", b".", b"..") for part in (*above, name)):
+            raise Refused("not a plain relative path")
+        with contextlib.ExitStack() as opened:
+            directory = top
+            for part in above:
+                if not is_directory(look(part, directory)):
+                    return
+                directory = os.open(part, DIRECTORY, dir_fd=directory)
+                opened.callback(os.close, directory)
+            info = look(name, directory)
+            if info is None:
+                return
+            self.caps.entry(path)
+            if is_directory(info):
+                self.subdirectory(name, path, [directory], [], hidden=True)
+            else:
+                self.leaf(name, path, info, directory, None, None, [])
 
     def directory(self, layers, below, prefix, hidden):
         """`hidden`: nothing of `below` shows through, so what the layers lack is deleted."""

@@ -44,7 +44,11 @@ def call(tool: str, **given: Any) -> dict[str, Any]:
 
 
 def agent_environment(
-    workspace: Path, home: Path, base_url: str, permissions: str = "full"
+    workspace: Path,
+    home: Path,
+    base_url: str,
+    permissions: str = "full",
+    options: dict[str, Any] | None = None,
 ) -> dict[str, str]:
     """As `candidate_environment` builds it, but with places of this machine."""
     return {
@@ -53,6 +57,7 @@ def agent_environment(
         "LANG": "C.UTF-8",
         "BOXEVAL_WORKSPACE": str(workspace),
         "BOXEVAL_PERMISSIONS": permissions,
+        "BOXEVAL_OPTIONS": json.dumps(options or {}),
         "OPENAI_BASE_URL": base_url,
         "OPENAI_API_KEY": PLACEHOLDER_KEY,
         "BOXEVAL_MODEL": MODEL,
@@ -93,11 +98,16 @@ class Session:
 
 
 def run_agent(
-    workspace: Path, home: Path, turns: Script, prompt: str = "Do it.", permissions: str = "full"
+    workspace: Path,
+    home: Path,
+    turns: Script,
+    prompt: str = "Do it.",
+    permissions: str = "full",
+    options: dict[str, Any] | None = None,
 ) -> Session:
     """One whole session."""
     with served(turns) as (gateway, token, base_url):
-        env = agent_environment(workspace, home, base_url, permissions)
+        env = agent_environment(workspace, home, base_url, permissions, options)
         with start_agent(workspace, env) as process:
             out, err = process.communicate(prompt.encode(), timeout=60)
         return Session(

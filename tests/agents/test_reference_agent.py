@@ -24,18 +24,6 @@ from agent_harness import (
 )
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    workspace = tmp_path / "workspace"
-    workspace.mkdir()
-    return workspace
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "agent-home"
-
-
 def test_a_session_does_what_it_is_told_and_reports(work: Path, home: Path) -> None:
     turns = script(call("write", path="a.txt", content="hello\n"), {"text": "It is written."})
     session = run_agent(work, home, turns, prompt="Write hello into a.txt. é")
@@ -69,10 +57,11 @@ def test_the_ledger_has_the_whole_session_in_order(work: Path, home: Path) -> No
     batch = calls(("write", {"path": "a", "content": "x"}), ("read", {"path": "missing"}))
     session = run_agent(work, home, script(batch, {"text": "done"}))
     assert [entry["type"] for entry in session.ledger] == [
-        *("system", "user", "assistant", "usage", "tool", "tool", "assistant", "usage", "end"),
+        *("session", "system", "user", "assistant", "usage", "tool", "tool", "assistant", "usage", "receipt"),
     ]
-    assert [entry["seq"] for entry in session.ledger] == list(range(1, 10))
-    usage = session.ledger[3]
+    assert [entry["seq"] for entry in session.ledger] == list(range(1, 11))
+    assert {entry["session"] for entry in session.ledger} == {"main.1"}
+    usage = session.ledger[4]
     assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (100, 20, 120)
     tools = [entry for entry in session.ledger if entry["type"] == "tool"]
     assert [(entry["call_id"], entry["error"]) for entry in tools] == [("call_1", False), ("call_2", True)]

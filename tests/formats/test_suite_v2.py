@@ -331,7 +331,8 @@ def test_a_pattern_that_matches_no_file_of_an_inline_fixture_is_a_warning(
 
 def test_an_assertion_on_a_metric_that_is_not_measured_yet_is_a_warning(tmp_path: Path) -> None:
     loaded = load(
-        tmp_path, changed((T + "verify.assertions", [{"metric": "loop.count", "op": "eq", "value": 1}]))
+        tmp_path,
+        changed((T + "verify.assertions", [{"metric": "context.indexedFiles", "op": "eq", "value": 1}])),
     )
     assert "is not measured by this version" in loaded.warnings[0].message
 

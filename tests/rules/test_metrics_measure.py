@@ -25,7 +25,13 @@ def test_the_registry_and_the_measurement_name_the_same_metrics_and_types() -> N
     traffic = samples.traffic(cost_usd=0.5)
     task = samples.task(verify=TASK.verify, writes=())
     enforced = samples.bounded(task, collected)
-    observed = samples.seen(traffic=traffic, measure=samples.box(), collected=collected, enforced=enforced)
+    observed = samples.seen(
+        traffic=traffic,
+        measure=samples.box(),
+        collected=collected,
+        enforced=enforced,
+        journal=samples.journal(),
+    )
     found = measure(task, observed, 1)
     assert set(found) == {name for name, entry in METRICS.items() if entry.measured}
     for name, value in found.items():

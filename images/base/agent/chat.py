@@ -71,7 +71,8 @@ class ChatClient:
 
     def complete(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Reply:
         """Ask for the next message. Raises ModelError."""
-        body = json.dumps({"model": self._model, "messages": messages, "tools": tools}).encode()
+        offered = {"tools": tools} if tools else {}
+        body = json.dumps({"model": self._model, "messages": messages, **offered}).encode()
         for delay in (*RETRY_DELAYS_S, None):
             try:
                 status, answer = self._post(body)

@@ -9,19 +9,23 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from mcp import McpError, McpServer
 from shell import Shell
-from workspace import ToolError, Workspace
+from workspace import Denied, ToolError, Workspace
 
 OUTPUT_BYTES = 50 * 1024
 BASH_DEFAULT_S = 60
 BASH_LIMIT_S = 600
-WRITERS = frozenset({"write", "edit", "bash"})
+CHANGERS = frozenset({"write", "edit"})
+WRITERS = CHANGERS | {"bash"}
+VERIFIED = "exit code 0\n"
+"""How the result of a command begins that ended well."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Result:
 
     text: str
     error: bool = False
+    blocked: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,9 @@ TYPES = {"string": str, "integer": int, "boolean": bool}
 class Toolbox:
     """Runs tool calls in one workspace; several threads may do so at the same time."""
 
-    def __init__(self, workspace: Workspace, read_only: bool = False) -> None:
+    def __init__(
+        self, workspace: Workspace, read_only: bool = False, servers: Sequence[McpServer] = ()
+    ) -> None:
         self._workspace = workspace
         self._read_only = read_only
         self._shell = Shell(str(workspace.root))
@@ -128,21 +135,29 @@ class Toolbox:
             "glob": self._glob,
             "grep": self._grep,
         }
+        self._remote = {
+            f"{server.name}__{tool.get('name')}": (server, tool)
+            for server in servers
+            for tool in server.tools()
+        }
 
     def schemas(self) -> list[dict[str, Any]]:
         """For a request's `tools`. What permissions forbid is offered too: being refused is an answer."""
-        return [tool.schema(name) for name, tool in TOOLS.items()]
+        own = [tool.schema(name) for name, tool in TOOLS.items()]
+        return own + [_remote_schema(name, tool) for name, (_, tool) in self._remote.items()]
 
     def run(self, name: str, arguments: str) -> Result:
         """Run one call and say what came of it, in at most 50 KiB."""
         try:
-            if name not in TOOLS:
-                raise ToolError(f"there is no tool {name}; there are {', '.join(TOOLS)}")
-            if self._read_only and name in WRITERS:
-                raise ToolError(f"permission denied: {name} is not allowed in a read-only session")
+            if name not in TOOLS and name not in self._remote:
+                raise ToolError(f"there is no tool {name}; there are {', '.join((*TOOLS, *self._remote))}")
+            if self._read_only and (name in WRITERS or name in self._remote):
+                raise Denied(f"{name} is not allowed in a read-only session")
+            if name in self._remote:
+                return Result(_bounded(self._call_remote(name, arguments)))
             return Result(_bounded(self._tools[name](**_arguments(TOOLS[name], arguments))))
         except ToolError as error:
-            return Result(_bounded(f"error: {error}"), error=True)
+            return Result(_bounded(f"error: {error}"), error=True, blocked=isinstance(error, Denied))
         except OSError as error:
             return Result(_bounded(f"error: {error.strerror or error}"), error=True)
         except Exception as error:
@@ -151,6 +166,13 @@ class Toolbox:
     def stop(self) -> None:
         """Kill what is running."""
         self._shell.stop()
+
+    def _call_remote(self, name: str, arguments: str) -> str:
+        server, tool = self._remote[name]
+        try:
+            return server.call(tool["name"], _object(arguments))
+        except McpError as error:
+            raise ToolError(str(error)) from None
 
     def _read(self, path: str, offset: int = 1, limit: int | None = None) -> str:
         lines = self._workspace.read(path).splitlines(keepends=True)
@@ -233,14 +255,26 @@ def _files(top: Path, pattern: str) -> Iterator[Path]:
                 yield path
 
 
-def _arguments(tool: Tool, text: str) -> dict[str, Any]:
-    """Read a call's arguments against the tool's schema. Raises ToolError naming the first mistake."""
+def _remote_schema(name: str, tool: dict[str, Any]) -> dict[str, Any]:
+    """A server's tool, in a request's `tools`. What it takes is for the server to check."""
+    parameters = tool.get("inputSchema") or {"type": "object"}
+    function = {"name": name, "description": tool.get("description") or "", "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def _object(text: str) -> dict[str, Any]:
     try:
         given = json.loads(text or "{}")
     except (ValueError, RecursionError):
         raise ToolError("the arguments are not JSON") from None
     if not isinstance(given, dict):
         raise ToolError("the arguments are not a JSON object")
+    return given
+
+
+def _arguments(tool: Tool, text: str) -> dict[str, Any]:
+    """Read a call's arguments against the tool's schema. Raises ToolError naming the first mistake."""
+    given = _object(text)
     for name in tool.required:
         if name not in given:
             raise ToolError(f"{name}: is missing")

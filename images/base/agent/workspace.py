@@ -13,6 +13,13 @@ class ToolError(Exception):
     """A tool call that did not work; its text is what the model gets to read."""
 
 
+class Denied(ToolError):
+    """A tool call that permissions do not allow."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"permission denied: {what}")
+
+
 class Workspace:
     """Paths below one directory, links followed before they are judged."""
 
@@ -26,7 +33,7 @@ class Workspace:
         except (RuntimeError, ValueError) as error:  # a loop of links, a NUL
             raise ToolError(f"{path!r} is no path: {error}") from None
         if not resolved.is_relative_to(self.root):
-            raise ToolError(f"permission denied: {path} is outside the workspace")
+            raise Denied(f"{path} is outside the workspace")
         return resolved
 
     def name(self, resolved: Path) -> str:

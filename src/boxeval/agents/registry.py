@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from boxeval.agents.external_command import ExternalCommand
 from boxeval.agents.interface import Agent
-from boxeval.agents.scripted import ReferenceAgent
+from boxeval.agents.scripted import JOURNAL, ReferenceAgent
+from boxeval.spec.plan import PlannedTask
 from boxeval.spec.suite import RunnerKind
 
 AGENTS: dict[RunnerKind, Agent] = {
@@ -16,3 +17,9 @@ AGENTS: dict[RunnerKind, Agent] = {
 def agent_for(kind: RunnerKind) -> Agent:
     """The agent of a runner kind; every kind has one."""
     return AGENTS[kind]
+
+
+def journal_of(task: PlannedTask) -> str | None:
+    """Where the agent of a task keeps a session ledger that boxeval reads, in its home; None if it keeps none."""
+    runners = [step.runner for step in task.steps] or [task.runner]
+    return JOURNAL if any(runner.kind is RunnerKind.SCRIPTED for runner in runners) else None

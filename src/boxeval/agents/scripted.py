@@ -14,6 +14,9 @@ from boxeval.spec.plan import PlannedTask
 AGENT = "/opt/boxeval/agent"
 """Its folder in the image. Isolated mode keeps Python from loading anything out of the workspace or home."""
 
+JOURNAL = ".boxeval/session.jsonl"
+"""Its session ledger, in its home."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReferenceAgent:
@@ -28,8 +31,10 @@ class ReferenceAgent:
         ambient: Mapping[str, str] | None = None,
     ) -> tuple[Job, ...]:
         """One job: the whole loop."""
+        options = task.runner.options
         env = {
             "BOXEVAL_PERMISSIONS": task.runner.permissions or "full",
+            **({"BOXEVAL_OPTIONS": options.model_dump_json()} if options else {}),
             **candidate_environment(task, image_path, model, ambient=ambient),
         }
         stdin = (task.runner.prompt or "").encode()

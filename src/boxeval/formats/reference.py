@@ -35,6 +35,8 @@ _ORDER = (
         "Commit",
         "InlineFile",
         "Runner",
+        "AgentOptions",
+        "LoopOptions",
         "Step",
         "StepVerify",
         "Verify",

@@ -51,7 +51,7 @@ _WORKSPACE_TAKES: Mapping[WorkspaceKind, tuple[str, ...]] = {
 }
 _RUNNER_TAKES: Mapping[RunnerKind, tuple[str, ...]] = {
     RunnerKind.EXTERNAL_COMMAND: ("command", "commands", "args", "stdin"),
-    RunnerKind.SCRIPTED: ("prompt", "script", "permissions"),
+    RunnerKind.SCRIPTED: ("prompt", "script", "permissions", "options"),
 }
 _COMMON = ("kind", "setup", "size_limit", "env", "cwd", "timeout_ms")
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]*")

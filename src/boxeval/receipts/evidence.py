@@ -25,6 +25,8 @@ def referenced_blobs(seen: Observations) -> Iterator[tuple[str, str]]:
         yield "patch", seen.collected.patch.sha256
     if seen.traffic and seen.traffic.log:
         yield "model traffic", seen.traffic.log
+    if seen.journal and seen.journal.sha256:
+        yield "session ledger", seen.journal.sha256
 
 
 def _files(whose: str, collected: Collected | None) -> Iterator[tuple[str, str]]:

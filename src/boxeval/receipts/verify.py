@@ -23,6 +23,7 @@ from boxeval.receipts.ledger import BLOBS, CHECKPOINT, LEDGER, PLAN, checkpoint_
 from boxeval.receipts.storage import read_regular
 from boxeval.receipts.trust import Trust, instant
 from boxeval.rules.enforcement import contradiction
+from boxeval.rules.journal import read_journal
 from boxeval.rules.metrics import measure
 from boxeval.rules.verdict import decide
 from boxeval.spec.base import Scalar
@@ -74,8 +75,8 @@ def verify(directory: Path, trust: Trust, *, checkpoint: str | None = None) -> V
     6. The key was in force when the run opened and when it closed.
     7. Every trial is in the plan with the same task, target, repeat and identity; its attempts count from 1.
     8. Every blob that a trial points to is there, and is what its name says.
-    9. Boundary verdicts with their digests, metrics and outcome are what the rules give again for the sealed
-       observations.
+    9. Readings of session ledgers, boundary verdicts with their digests, metrics and outcome are what the rules
+       give again for the sealed observations.
     10. No other blob is different from what its name says.
     11. The checkpoint file, and the `checkpoint` given here, are the line that the ledger gives.
 
@@ -224,6 +225,7 @@ def _check_trials(plan: Plan, lines: tuple[Line, ...], blobs: BlobStore) -> tupl
             )
         for name, sha256 in referenced_blobs(trial.observations):
             _check_blob(line.number, name, sha256, blobs, good_blobs)
+        _check_journal(line.number, trial, place, blobs)
         _check_verdict(line.number, trial, place, task)
         trials.append(trial)
     return tuple(trials)
@@ -248,6 +250,12 @@ def _check_blob(number: int, name: str, sha256: str, blobs: BlobStore, good: set
     except TamperError as error:
         raise refuse(number, f"its evidence ({name}): {error}") from None
     good.add(sha256)
+
+
+def _check_journal(number: int, trial: Trial, place: PlannedTrial, blobs: BlobStore) -> None:
+    journal = trial.observations.journal
+    if journal and journal.sha256 and read_journal(blobs.get(journal.sha256)) != journal:
+        raise refuse(number, f"what is said of the session ledger of {place.key} does not follow from it")
 
 
 def _check_verdict(number: int, trial: Trial, place: PlannedTrial, task: PlannedTask) -> None:

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from boxeval.rules import boundary
 from boxeval.rules.checks import judge_checks
 from boxeval.rules.endings import exit_code
+from boxeval.rules.journal_metrics import of_journal
 from boxeval.rules.paths import is_git_internal
 from boxeval.rules.turns import turns
 from boxeval.spec.base import Scalar
@@ -45,6 +46,7 @@ def measure(task: PlannedTask, seen: Observations, wall_ms: int) -> dict[str, Sc
         "task.exitCode": (task_exit := _last_exit(seen.measure)),
         "task.solved": None if task_exit is None else task_exit == 0,
         "process.orphanedChildren": _orphans(task, seen),
+        **of_journal(task, seen),
         **_of_boundary(task, seen),
         **_of_result(task, seen),
     }

@@ -84,6 +84,17 @@ class KeeperClient:
         until = time.monotonic() + caps.time_ms / 1000 + 30
         return ChangeStream(lambda: self._receive(until), caps, old, sink)
 
+    def collect_home(self, paths: Sequence[bytes], caps: CollectCaps, sink: ContentSink) -> ChangeStream:
+        """Everything at `paths` of the private home that the boxes of the slot share, as created.
+
+        The paths are plain and relative; what is not there is left out. To be read at once and to the end.
+        """
+        self._send(
+            "collect_home", {"paths": [_b64(path) for path in paths], "caps": caps.model_dump(by_alias=False)}
+        )
+        until = time.monotonic() + caps.time_ms / 1000 + 30
+        return ChangeStream(lambda: self._receive(until), caps, NO_OLD_CONTENT, sink)
+
     def rollback(
         self, layer: str, below: Sequence[str], base: str, paths: Iterable[bytes]
     ) -> tuple[tuple[bytes, str], ...]:

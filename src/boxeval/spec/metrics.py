@@ -73,15 +73,6 @@ _MEASURED: tuple[tuple[str, MetricType, str, str, str], ...] = (
         "Steps where something could not be undone.",
         _BOUNDARY,
     ),
-)
-
-_LATER: tuple[tuple[str, MetricType, str, str, str], ...] = (
-    ("tokens.cacheRead", "number", "tokens", "Input tokens read from a cache.", _WIRE),
-    ("tokens.cacheWrite", "number", "tokens", "Input tokens written to a cache.", _WIRE),
-    ("receiptUsage.measured", "bool", "", "Whether the agent's journal has usage.", _JOURNAL),
-    ("receiptUsage.receiptCount", "number", "receipts", "Usage entries in the agent's journal.", _JOURNAL),
-    ("receiptUsage.totalTokens", "number", "tokens", "Tokens as the agent counted them.", _JOURNAL),
-    ("receiptUsage.costUsd", "number", "USD", "Cost as the agent counted it.", _JOURNAL),
     ("tools.failed", "number", "calls", "Tool calls that failed.", _JOURNAL),
     ("tools.blocked", "number", "calls", "Tool calls that permissions refused.", _JOURNAL),
     ("receipt.sealed", "bool", "", "Whether the agent sealed its run.", _JOURNAL),
@@ -91,15 +82,6 @@ _LATER: tuple[tuple[str, MetricType, str, str, str], ...] = (
     ("receipt.rootCount", "number", "receipts", "Receipts without a parent.", _JOURNAL),
     ("receipt.recoveryCount", "number", "receipts", "Receipts of recoveries.", _JOURNAL),
     ("process.attestedWorkers", "number", "processes", "Worker processes that the agent attested.", _JOURNAL),
-    ("stream.cumulativeSnapshots", "number", "events", "Stream events that repeat earlier ones.", _JOURNAL),
-    ("stream.usageDoubleCounted", "bool", "", "Whether usage is counted more than once.", _JOURNAL),
-    (
-        "stream.segmentUsageMatchesMessages",
-        "bool",
-        "",
-        "Whether segments and messages agree on usage.",
-        _JOURNAL,
-    ),
     ("ledger.formatVersion", "number", "", "Version of the agent's session ledger.", _JOURNAL),
     (
         "ledger.toolPairsUnmatched",
@@ -126,6 +108,24 @@ _LATER: tuple[tuple[str, MetricType, str, str, str], ...] = (
     ("loop.unneededNodes", "number", "nodes", "Nodes that were not needed.", _JOURNAL),
     ("loop.reasonDeclared", "bool", "", "Whether the loop says why it ended.", _JOURNAL),
     ("loop.resolved", "bool", "", "Whether the loop ended in success.", _JOURNAL),
+)
+
+_LATER: tuple[tuple[str, MetricType, str, str, str], ...] = (
+    ("tokens.cacheRead", "number", "tokens", "Input tokens read from a cache.", _WIRE),
+    ("tokens.cacheWrite", "number", "tokens", "Input tokens written to a cache.", _WIRE),
+    ("receiptUsage.measured", "bool", "", "Whether the agent's journal has usage.", _JOURNAL),
+    ("receiptUsage.receiptCount", "number", "receipts", "Usage entries in the agent's journal.", _JOURNAL),
+    ("receiptUsage.totalTokens", "number", "tokens", "Tokens as the agent counted them.", _JOURNAL),
+    ("receiptUsage.costUsd", "number", "USD", "Cost as the agent counted it.", _JOURNAL),
+    ("stream.cumulativeSnapshots", "number", "events", "Stream events that repeat earlier ones.", _JOURNAL),
+    ("stream.usageDoubleCounted", "bool", "", "Whether usage is counted more than once.", _JOURNAL),
+    (
+        "stream.segmentUsageMatchesMessages",
+        "bool",
+        "",
+        "Whether segments and messages agree on usage.",
+        _JOURNAL,
+    ),
     ("chaos.seed", "number", "", "Seed of the fault schedule.", _CONTROLLER),
     ("chaos.faultInjected", "bool", "", "Whether the fault happened.", _CONTROLLER),
     ("chaos.exitCode", "number", "", "Exit code of the main process after the fault.", _CONTROLLER),

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from boxeval.spec.agent_options import AgentOptions
 from boxeval.spec.base import SAFE, Id, Record
 from boxeval.spec.models import Model, Script
 from boxeval.spec.workspace import Command, InlineFile, RelativePath, Workspace
@@ -83,6 +84,7 @@ class Runner(Record):
     permissions: Literal["full", "read-only"] | None = Field(
         None, description="kind scripted: what the agent may do."
     )
+    options: AgentOptions | None = Field(None, description="kind scripted: settings of the reference agent.")
     env: dict[EnvName, str] = Field(default_factory=dict, description="Environment; beats the target's.")
     stdin: str | None = Field(None, description="kind external-command: standard input of the command.")
     cwd: RelativePath | None = Field(None, description="Relative to the workspace.")

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from boxeval.spec.base import Natural, Record, Scalar, Sha256
+from boxeval.spec.journal import Journal
 from boxeval.spec.outcome import FailureClass, Outcome
 
 
@@ -223,6 +224,7 @@ class Observations(Record):
     enforced: Enforcement | None = None
     steps: tuple[StepSeen, ...] = ()
     traffic: ModelTraffic | None = None
+    journal: Journal | None = Field(None, description="None where the agent keeps no ledger.")
     measure: BoxResult | None = None
     grader: BoxResult | None = None
     cancelled: bool = False

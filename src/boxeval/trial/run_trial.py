@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import time
 
+from boxeval.agents.registry import journal_of
 from boxeval.errors import EngineError
 from boxeval.receipts.ledger import utc_now
 from boxeval.rules.metrics import measure
 from boxeval.rules.verdict import decide
+from boxeval.spec.journal import Journal
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import PlannedTask, PlannedTrial
 from boxeval.spec.trial import Observations, SetupFault, Trial
@@ -21,6 +23,7 @@ from boxeval.trial.context import Steps, TrialContext
 from boxeval.trial.fault import StageFault
 from boxeval.trial.fixtures import FixtureRef
 from boxeval.trial.grade import grade
+from boxeval.trial.journal import collect_journal
 from boxeval.trial.sequence import Sequence
 from boxeval.trial.stage import stage_fixture
 from boxeval.trial.turn import ModelRoute
@@ -71,6 +74,7 @@ def _observe(context: TrialContext) -> Observations:
         finally:
             traffic = route.close()
         seen = turns.observations().model_copy(update={"traffic": traffic})
+        seen = seen.model_copy(update={"journal": _journal(context, turns)})
         return _graded(context, fixture, turns, seen)
     except StageFault as error:
         return seen.model_copy(update={"fault": error.fault})
@@ -81,6 +85,11 @@ def _observe(context: TrialContext) -> Observations:
             return seen.model_copy(update={"cancelled": True})
         fault = SetupFault(failure_class=FailureClass.COMMAND_ERROR, detail=str(error)[:300])
         return seen.model_copy(update={"fault": fault})
+
+
+def _journal(context: TrialContext, turns: Sequence) -> Journal | None:
+    path = journal_of(context.task)
+    return collect_journal(context, path) if path and turns.is_settled else None
 
 
 def _graded(context: TrialContext, fixture: FixtureRef, turns: Sequence, seen: Observations) -> Observations:

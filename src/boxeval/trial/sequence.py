@@ -42,6 +42,11 @@ class Sequence:
                 self._whole = collect(self._context, self._fixture, self.layers)
                 self.is_gradable &= not (self._whole.limit or self._whole.error)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing of any turn is alive."""
+        return all(seen.agent.settled for seen in self._seen)
+
     def observations(self) -> Observations:
         """The evidence so far, without the model's traffic and the grades."""
         only, *_ = self._seen
