@@ -13,8 +13,9 @@ from boxeval.receipts.keys import SigningKey
 from boxeval.receipts.ledger import Ledger
 from boxeval.receipts.trust import Trust
 from boxeval.receipts.verify import VerifiedRun, verify
+from boxeval.spec.box import Capture
 from boxeval.spec.plan import SuiteRef
-from boxeval.spec.trial import Capture, Collected
+from boxeval.spec.trial import Collected
 
 KEY = SigningKey(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 HOSTILE = (

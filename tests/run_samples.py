@@ -11,18 +11,17 @@ from boxeval.receipts.ledger import Ledger
 from boxeval.rules.boundary import baseline, judge
 from boxeval.rules.metrics import measure
 from boxeval.rules.verdict import decide
+from boxeval.spec.box import BoxResult, Capture, CommandResult
+from boxeval.spec.graded import CheckSeen, CheckStatus
 from boxeval.spec.journal import AgentReceipt, Journal, LoopRun
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import Plan, PlannedImage, PlannedStep, PlannedTask, PlannedTrial, Provenance, SuiteRef
 from boxeval.spec.policy import Policy
 from boxeval.spec.suite import Assertion, Op, Runner, RunnerKind, StepVerify, Verify
 from boxeval.spec.trial import (
-    BoxResult,
-    Capture,
     Change,
     ChangeKind,
     Collected,
-    CommandResult,
     Enforcement,
     EntryKind,
     ModelTraffic,
@@ -162,6 +161,11 @@ def seen(**changes: Any) -> Observations:
     return Observations(
         **{"fixture": sha("fixture"), "agent": box(), "collected": Collected(), "grader": box(), **changes}
     )
+
+
+def checked(name: str = "c", status: str = "passed", grader: str = "boxeval.regex", **more: Any) -> CheckSeen:
+    """A record of a check."""
+    return CheckSeen(id=name, grader=grader, status=CheckStatus(status), **more)
 
 
 def fault(failure: str, detail: str = "why") -> Observations:

@@ -78,6 +78,9 @@ CHANGES: dict[str, tuple[str, Callable[[], Plan]]] = {
     "grader's deadline": ("checks", lambda: with_task(verify={"timeout_ms": 5})),
     "writes": ("checks", lambda: with_task(writes=["a"])),
     "protect": ("checks", lambda: with_task(protect=["a"])),
+    "scoring": ("evaluator", lambda: with_task(verify={"scoring": "weighted"})),
+    "threshold of scoring": ("evaluator", lambda: with_task(verify={"threshold": 0.5})),
+    "required evidence": ("requiredEvidence", lambda: with_task(required_evidence=["boxeval.message"])),
     "grading": ("evaluator", lambda: with_task(verify={"grade_incomplete": True})),
     "target": ("route", lambda: target(id="z")),
     "effort": ("route", lambda: target(thinking="high")),
@@ -166,9 +169,24 @@ def test_own_images_count_by_recipe_and_packages_not_by_digest() -> None:
     assert one != with_images("a", "c", "sha256:1")
 
 
+def with_check(grader: str, **configuration: Any) -> dict[str, Any]:
+    check = {"id": "c", "grader": grader, "configuration": configuration}
+    one = with_task(verify={"checks": [check]})
+    return dimensions(one, one.tasks[0])
+
+
+@pytest.mark.contract("G69")
+def test_a_check_counts_by_its_grader_and_by_what_it_is_told() -> None:
+    one = with_check("boxeval.regex", pattern="a")
+    assert differences(one, with_check("boxeval.regex", pattern="b")) == ("checks",)
+    assert differences(one, with_check("boxeval.json", pointer="")) == ("checks", "graders")
+    assert differences(one, with_check("sevro.regex", pattern="a")) == ()
+    assert differences(with_check("boxeval.json"), with_check("boxeval.json", equals=None)) == ("checks",)
+
+
 def test_a_field_that_nobody_placed_still_counts() -> None:
     """What is new in a task is in `case`, what is new in `verify` in `checks`: forgetting is no hole."""
-    outside = {"title", "tags", "expect", "expect_class", "exclusive", "collect", "identity"}
+    outside = {"title", "tags", "expect", "expect_class", "exclusive", "collect", "k", "identity"}
     outside |= {"image", "grader_image", "policy", "workspace", "runner", "verify"}
     one = base()
     named = dimensions(one, one.tasks[0])

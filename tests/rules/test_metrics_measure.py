@@ -31,6 +31,7 @@ def test_the_registry_and_the_measurement_name_the_same_metrics_and_types() -> N
         collected=collected,
         enforced=enforced,
         journal=samples.journal(),
+        checks=(samples.checked("regex"),),
     )
     found = measure(task, observed, 1)
     assert set(found) == {name for name, entry in METRICS.items() if entry.measured}

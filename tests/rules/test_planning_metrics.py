@@ -17,6 +17,7 @@ process.orphanedChildren process.attestedWorkers
 stream.cumulativeSnapshots stream.usageDoubleCounted stream.segmentUsageMatchesMessages
 ledger.formatVersion ledger.toolPairsUnmatched ledger.assistantBetweenCallAndResult ledger.sessionCount
 continuity.compactionSummaryPresent continuity.answeredFromPreCompaction
+checks.total checks.passed checks.failed checks.score
 boundary.verdictCount boundary.verdictSealed boundary.violationsDetected boundary.violationsRolledBack
 boundary.rollbackIncomplete loop.count loop.attemptsSpent loop.repairsSpent loop.receiptsMatchRepairs
 loop.skippedNodes loop.unneededNodes loop.reasonDeclared loop.resolved

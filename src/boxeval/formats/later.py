@@ -18,10 +18,10 @@ _KEYS: dict[type[Record], tuple[str, ...]] = {
     Target: ("agent",),
     Task: (
         *("kind", "deviation", "tier", "secrets", "services", "faults"),
-        *("requiredEvidence", "evidence", "k"),
+        "evidence",
     ),
     Runner: ("agent",),
-    Verify: ("checks", "extension", "scoring", "threshold", "evidence"),
+    Verify: ("extension",),
 }
 _RUNNERS = ("agent", "clio-run", "context-index", "context-init")
 

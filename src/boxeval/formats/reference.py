@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+import typing
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from boxeval.formats.later import NOT_YET, REFUSALS
 from boxeval.formats.schema import suite_schema
+from boxeval.spec.checks import AnyCheck
 from boxeval.spec.metrics import METRICS
 from boxeval.spec.policy import Policy
 
@@ -88,12 +90,28 @@ def suite_reference() -> str:
     parts = [_SUITE_HEAD, *_section("Suite", schema, schema["$defs"], 2)]
     for name in _ORDER:
         parts += _section(name, schema["$defs"][name], schema["$defs"], 2)
+    parts += list(_checks(schema["$defs"]))
     parts += ["## Not supported yet\n", f"These keys are known and refused: each {NOT_YET}.\n", _later()]
     policy = Policy.model_json_schema(by_alias=True, mode="validation")
     parts += [_POLICY_HEAD, *_section("Policy", policy, policy["$defs"], 2)]
     for name in ("Limits", "CollectCaps", "ReadOnlyMount"):
         parts += _section(name, policy["$defs"][name], policy["$defs"], 2)
     return "\n".join(parts)
+
+
+def _checks(shared: dict[str, Any]) -> Iterator[str]:
+    """One table of graders, and one of each grader's configuration."""
+    yield "## Checks\n"
+    yield "A check is `{id, grader, configuration}`; docs/graders.md says what each grader does.\n"
+    declared = {check.model_fields["grader"].annotation: check for check in typing.get_args(AnyCheck)}
+    rows = [
+        (f"`{typing.get_args(name)[0]}`", check.__doc__ or "", check.model_fields["configuration"].annotation)
+        for name, check in declared.items()
+    ]
+    links = ((name, meaning, f"[{kind.__name__}](#{kind.__name__.lower()})") for name, meaning, kind in rows)
+    yield _table(("grader", "asks for", "configuration"), links)
+    for _, _, kind in rows:
+        yield from _section(kind.__name__, shared[kind.__name__], shared, 3)
 
 
 def metrics_page() -> str:
@@ -123,9 +141,13 @@ def _meaning(value: dict[str, Any], shared: dict[str, Any]) -> str:
 
 
 def _type(value: dict[str, Any], shared: dict[str, Any]) -> str:
+    if "oneOf" in value:
+        return "[check](#checks)"
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
         inner = shared[name]
+        if not inner:
+            return "any value"
         return _choices(inner["enum"]) if "enum" in inner else f"[{name}](#{name.lower()})"
     if "anyOf" in value:
         return " or ".join(_type(v, shared) for v in value["anyOf"] if v.get("type") != "null")

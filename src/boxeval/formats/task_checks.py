@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic.alias_generators import to_camel
 
+from boxeval.formats.check_faults import checks_faults, evidence_faults
 from boxeval.formats.faults import (
     Fault,
     below,
@@ -67,6 +68,8 @@ def task_faults(task: Task) -> Iterator[Fault]:
         if not task.steps:
             yield from below("runner", runner_faults(task.runner))
     yield from below("verify", verify_faults(task.verify))
+    yield from below("verify", checks_faults(task))
+    yield from evidence_faults(task)
     for index, name in enumerate(task.metrics.collect):
         yield from below("metrics", below("collect", below(index, metric_faults(name, task.verify))))
     if task.expect_class is not None:

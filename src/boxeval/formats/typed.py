@@ -142,6 +142,8 @@ class _Teller:
         if refused := self.refused_value(path):
             return self.source.problem(path, refused)
         value = self.data(path)
+        if fault.type.startswith("union_tag_"):
+            return self.source.problem(path, wording.tag(value, fault.context))
         if fault.type == "too_short" and value:
             return None  # its items have problems of their own, and pydantic counts only the good ones
         if branch := wording.WANTED.get(fault.type):

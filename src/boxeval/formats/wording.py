@@ -34,6 +34,9 @@ _PATTERNS = {
 """Part of a pattern, and what it means."""
 
 
+_LATER_TAGS = ("boxeval.semantic", "sevro.semantic")
+
+
 def shape(value: object) -> str:
     """What a plain value is: mapping, list, text, bool, number or null."""
     if isinstance(value, bool):
@@ -71,6 +74,20 @@ def wrong_type(branches: list[str], value: object, unquoted: str | None) -> str:
         )
         return f"must be {wanted}, not {show(value)}{plain}"
     return f"must be {wanted}, not {found.get(shape(value)) or show(unquoted or str(value))}"
+
+
+def tag(value: object, context: Mapping[str, Any]) -> str:
+    """Of a value whose kind is named by one of its keys, and that has none or an unknown one."""
+    if not isinstance(value, dict):
+        return wrong_type(["dict"], value, None)
+    key, known = "grader", re.findall(r"'([^']*)'", str(context.get("expected_tags", "")))
+    if key not in value:
+        return f"key `{key}` is missing"
+    name = str(value[key])
+    if name in _LATER_TAGS:
+        return f"grader {show(name)} is not supported yet by this version"
+    listed = ", ".join(f"`{one}`" for one in known)
+    return f"{key} {show(name)} is not known{did_you_mean(name, known)} (known: {listed})"
 
 
 def message(kind: str, context: Mapping[str, Any], value: object, otherwise: str = "is wrong") -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from boxeval.spec.trial import BoxResult, Collected, EntryKind, Observations
+from boxeval.spec.box import BoxResult
+from boxeval.spec.trial import Collected, EntryKind, Observations
 
 
 def referenced_blobs(seen: Observations) -> Iterator[tuple[str, str]]:
@@ -13,11 +14,15 @@ def referenced_blobs(seen: Observations) -> Iterator[tuple[str, str]]:
     for step in seen.steps:
         boxes += [(f"step {step.id}", step.agent), (f"check of step {step.id}", step.verify)]
     boxes += [("measure", seen.measure), ("grader", seen.grader)]
+    boxes += [(f"check {check.id}", check.box) for check in seen.checks]
+    boxes += [("HEAD", seen.git_head.box if seen.git_head else None)]
     for role, box in boxes:
         for number, command in enumerate(box.commands if box else (), start=1):
             for stream, capture in (("stdout", command.stdout), ("stderr", command.stderr)):
                 if capture.kept:
                     yield f"{role} {number} {stream}", capture.kept
+    if seen.message and seen.message.sha256:
+        yield "final message", seen.message.sha256
     yield from _files("", seen.collected)
     for step in seen.steps:
         yield from _files(f" of step {step.id}", step.collected)

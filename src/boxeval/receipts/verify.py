@@ -20,8 +20,10 @@ from boxeval.receipts.canonical import (
 from boxeval.receipts.chain import Line, other_version, read_chain, refuse
 from boxeval.receipts.evidence import referenced_blobs
 from boxeval.receipts.ledger import BLOBS, CHECKPOINT, LEDGER, PLAN, checkpoint_line
+from boxeval.receipts.regrade import Regrade, Regrading
 from boxeval.receipts.storage import read_regular
 from boxeval.receipts.trust import Trust, instant
+from boxeval.rules.check_consistency import checks_fault
 from boxeval.rules.enforcement import contradiction
 from boxeval.rules.journal import read_journal
 from boxeval.rules.metrics import measure
@@ -39,7 +41,8 @@ class VerifiedRun:
     """A run that `verify` found unchanged. Nothing else can make one, and nothing else can be counted.
 
     `complete` is False if the run ended early or lines are missing: `missing` are the keys of planned trials
-    without a receipt, in plan order, and `problems` says in words what is not as it should be.
+    without a receipt, in plan order, and `problems` says in words what is not as it should be. `notes` says what was
+    checked less far, which is no fault: verdicts of graders of which only the reduction was computed again.
     """
 
     plan: Plan
@@ -47,6 +50,7 @@ class VerifiedRun:
     complete: bool
     missing: tuple[str, ...]
     problems: tuple[str, ...]
+    notes: tuple[str, ...]
     keyid: str
     key_label: str
     opened_at: str
@@ -61,7 +65,9 @@ class VerifiedRun:
             raise TypeError("only boxeval.receipts.verify.verify makes a VerifiedRun")
 
 
-def verify(directory: Path, trust: Trust, *, checkpoint: str | None = None) -> VerifiedRun:
+def verify(
+    directory: Path, trust: Trust, *, checkpoint: str | None = None, regrade: Regrade | None = None
+) -> VerifiedRun:
     """Check a run, in this order:
 
     1. The directory, its plan and its ledger can be read (`UnreadableError`), and are regular files.
@@ -75,8 +81,9 @@ def verify(directory: Path, trust: Trust, *, checkpoint: str | None = None) -> V
     6. The key was in force when the run opened and when it closed.
     7. Every trial is in the plan with the same task, target, repeat and identity; its attempts count from 1.
     8. Every blob that a trial points to is there, and is what its name says.
-    9. Readings of session ledgers, boundary verdicts with their digests, metrics and outcome are what the rules
-       give again for the sealed observations.
+    9. Readings of session ledgers, boundary verdicts with their digests, verdicts of checks, metrics and outcome
+       are what the rules give again for the sealed observations. What a grader made of a text, `regrade` makes
+       again of the kept one.
     10. No other blob is different from what its name says.
     11. The checkpoint file, and the `checkpoint` given here, are the line that the ledger gives.
 
@@ -90,7 +97,8 @@ def verify(directory: Path, trust: Trust, *, checkpoint: str | None = None) -> V
     closed = _check_closed(lines)
     _check_times(lines[0], opened, closed)
     blobs = BlobStore(directory / BLOBS)
-    trials = _check_trials(plan, lines, blobs)
+    notes: list[str] = []
+    trials = _check_trials(plan, lines, blobs, Regrading(blobs, regrade, notes))
     problems += _check_strays(
         blobs, closed is not None, {sha for t in trials for _, sha in referenced_blobs(t.observations)}
     )
@@ -108,6 +116,7 @@ def verify(directory: Path, trust: Trust, *, checkpoint: str | None = None) -> V
         complete=not problems,
         missing=missing,
         problems=tuple(problems),
+        notes=tuple(notes),
         keyid=lines[0].key.keyid,
         key_label=lines[0].key.label,
         opened_at=opened.at,
@@ -201,7 +210,9 @@ def _check_times(first: Line, opened: Opened, closed: Closed | None) -> None:
             raise TamperError(f"{LEDGER}: the run {what} at {at}, when {first.key.name} was not in force")
 
 
-def _check_trials(plan: Plan, lines: tuple[Line, ...], blobs: BlobStore) -> tuple[Trial, ...]:
+def _check_trials(
+    plan: Plan, lines: tuple[Line, ...], blobs: BlobStore, regrading: Regrading
+) -> tuple[Trial, ...]:
     """Steps 7 to 9."""
     planned = {trial.trial_id: trial for trial in plan.trials}
     tasks = {(task.task, task.target): task for task in plan.tasks}
@@ -227,6 +238,8 @@ def _check_trials(plan: Plan, lines: tuple[Line, ...], blobs: BlobStore) -> tupl
             _check_blob(line.number, name, sha256, blobs, good_blobs)
         _check_journal(line.number, trial, place, blobs)
         _check_verdict(line.number, trial, place, task)
+        if fault := regrading.fault(place, task, trial):
+            raise refuse(line.number, f"{place.key}: {fault}")
         trials.append(trial)
     return tuple(trials)
 
@@ -259,7 +272,7 @@ def _check_journal(number: int, trial: Trial, place: PlannedTrial, blobs: BlobSt
 
 
 def _check_verdict(number: int, trial: Trial, place: PlannedTrial, task: PlannedTask) -> None:
-    if fault := contradiction(task, trial.observations):
+    if fault := contradiction(task, trial.observations) or checks_fault(task, trial.observations):
         raise refuse(number, f"{place.key}: {fault}")
     metrics = measure(task, trial.observations, trial.wall_ms)
     if not _same(metrics, trial.metrics):

@@ -8,16 +8,8 @@ from boxeval.receipts.blobs import BlobStore
 from boxeval.reports.escape import escape_lines
 from boxeval.reports.words import size
 from boxeval.rules.endings import describe, ended_badly
-from boxeval.spec.trial import (
-    BoundaryStatus,
-    BoxResult,
-    Capture,
-    Change,
-    ChangeKind,
-    CommandResult,
-    Enforcement,
-    Trial,
-)
+from boxeval.spec.box import BoxResult, Capture, CommandResult
+from boxeval.spec.trial import BoundaryStatus, Change, ChangeKind, Enforcement, Trial
 
 LINES = 20
 CHARACTERS = 200

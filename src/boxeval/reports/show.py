@@ -11,17 +11,9 @@ from boxeval.reports.excerpts import boxes_of, change_words, command_words, enfo
 from boxeval.reports.story import Fact
 from boxeval.reports.text import facts, render, table
 from boxeval.reports.words import UNKNOWN, cause, duration, kind_of, kind_of_line, number, size
+from boxeval.spec.box import BoxResult
 from boxeval.spec.report import Report
-from boxeval.spec.trial import (
-    BoxResult,
-    Collected,
-    Enforcement,
-    FixtureNotes,
-    ModelTraffic,
-    Patch,
-    PutBack,
-    Trial,
-)
+from boxeval.spec.trial import Collected, Enforcement, FixtureNotes, ModelTraffic, Patch, PutBack, Trial
 from boxeval.verdicts.aggregate import as_expected
 
 SHOWN_CHANGES = 100

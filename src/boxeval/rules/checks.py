@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from boxeval.rules import forbidden, grading
+from boxeval.rules import criteria, forbidden, grading
 from boxeval.rules.endings import breach, describe, ended_badly, ended_by_memory, lost, one_line
 from boxeval.rules.rows import execution_of, failed, ungraded, void
 from boxeval.rules.turns import Turn, has_boundary, self_inflicted, turns, unfinished
+from boxeval.spec.box import BoxResult
 from boxeval.spec.outcome import Execution, FailureClass, Grading, Outcome, TaskState, VerdictClass, Weight
 from boxeval.spec.plan import PlannedTask
-from boxeval.spec.trial import BoxResult, Observations
+from boxeval.spec.trial import Observations
 
 _NOT_RUN = {FailureClass.SETUP_FAILED, FailureClass.CWD_MISSING, FailureClass.BUDGET_EXHAUSTED}
 
@@ -180,7 +181,9 @@ def _has_checks(task: PlannedTask) -> bool:
     verify = task.verify
     bounded = task.writes is not None or any(step.writes is not None for step in task.steps)
     checked = any(step.verify for step in task.steps)
-    return bool(verify.commands or verify.assertions or verify.forbid_paths or bounded or checked)
+    return bool(
+        verify.commands or verify.checks or verify.assertions or verify.forbid_paths or bounded or checked
+    )
 
 
 _RULES: tuple[Callable[[PlannedTask, Observations], Outcome | None], ...] = (
@@ -197,6 +200,6 @@ _RULES: tuple[Callable[[PlannedTask, Observations], Outcome | None], ...] = (
     grading.step_checks,
     grading.lost_step,
     grading.measure,
-    grading.commands,
+    criteria.criteria,
     _passed,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from boxeval.spec.trial import BoxResult, CommandResult
+from boxeval.spec.box import BoxResult, CommandResult
 
 DETAIL_CHARACTERS = 300
 _SHELL_SIGNAL = 128

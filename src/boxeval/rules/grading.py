@@ -5,9 +5,10 @@ from __future__ import annotations
 from boxeval.rules.endings import breach, describe, ended_badly, limit_hit, lost
 from boxeval.rules.rows import execution_of, failed, void
 from boxeval.rules.turns import self_inflicted, turns, unfinished
+from boxeval.spec.box import BoxResult
 from boxeval.spec.outcome import FailureClass, Grading, Outcome
 from boxeval.spec.plan import PlannedTask
-from boxeval.spec.trial import BoxResult, Observations
+from boxeval.spec.trial import Observations
 
 _MEASURE_METRICS = {"task.exitCode", "task.solved"}
 
@@ -15,7 +16,9 @@ _MEASURE_METRICS = {"task.exitCode", "task.solved"}
 def broken_grading(task: PlannedTask, seen: Observations) -> Outcome | None:
     """A breach in a box of the grading makes everything in the trial doubtful, whatever was found before."""
     checks = tuple((f"check of {turn.name}", turn.verify) for turn in turns(task, seen))
-    for role, box in (*checks, ("measure", seen.measure), ("grader", seen.grader)):
+    own = [(f"check {check.id}", check.box) for check in seen.checks]
+    git = ("the box that read HEAD", seen.git_head.box if seen.git_head else None)
+    for role, box in (*checks, ("measure", seen.measure), ("grader", seen.grader), *own, git):
         if box and (reason := breach(box)):
             return void(
                 FailureClass.ISOLATION_FAILED, f"{role}: {reason}", execution_of(task, seen), Grading.ERROR
@@ -80,7 +83,7 @@ def _grader_fault(
     task: PlannedTask, seen: Observations, box: BoxResult | None, role: str, count: int, deadline_ms: int
 ) -> Outcome | None:
     """A grader that could not do its work: the candidate is neither passed nor failed by it."""
-    reason, failure, limit = _fault_of(box, role, count, deadline_ms) or (
+    reason, failure, limit = fault_of(box, role, count, deadline_ms) or (
         None,
         FailureClass.GRADER_ERROR,
         None,
@@ -88,9 +91,10 @@ def _grader_fault(
     return void(failure, reason, execution_of(task, seen), Grading.ERROR, limit) if reason else None
 
 
-def _fault_of(
+def fault_of(
     box: BoxResult | None, role: str, count: int, deadline_ms: int
 ) -> tuple[str, FailureClass, str | None] | None:
+    """What kept a grader's box from doing its work: in words, its class, and the limit it ran into."""
     if box is None:
         return f"{role}: its box left no report", FailureClass.GRADER_ERROR, None
     if box.error is not None:

@@ -19,7 +19,7 @@ FORMAT = "boxeval.identity/2"
 EVALUATOR = "boxeval.evaluator/1"
 """Changes whenever the same evidence may get another outcome."""
 
-_NO_PART = {"title", "tags", "expect", "expect_class", "exclusive", "collect", "identity"}
+_NO_PART = {"title", "tags", "expect", "expect_class", "exclusive", "collect", "k", "identity"}
 _OTHERWISE = {"image", "grader_image", "policy", "workspace"}
 """By what they name: an image's recipe, a policy's settings, a fixture's recipe."""
 _TASK = {
@@ -44,7 +44,7 @@ _VERIFY = {
     "extension": "extension",
 }
 """Fields of `verify` outside the dimension `checks`."""
-_VERIFY_RESOLVED = {"image", "timeout_ms"}
+_VERIFY_RESOLVED = {"image", "timeout_ms", "evidence"}
 
 DIMENSIONS = (
     *("runner", "project", "configuration", "extension", "case", "fixture", "checks", "requiredEvidence"),

@@ -12,19 +12,15 @@ from boxeval.rules.checks import judge_checks
 from boxeval.rules.endings import exit_code
 from boxeval.rules.journal_metrics import of_journal
 from boxeval.rules.paths import is_git_internal
+from boxeval.rules.reduction import mean_score
 from boxeval.rules.turns import turns
 from boxeval.spec.base import Scalar
+from boxeval.spec.box import BoxResult
+from boxeval.spec.graded import CheckStatus
 from boxeval.spec.outcome import TaskState, Weight
 from boxeval.spec.plan import PlannedTask
 from boxeval.spec.suite import Assertion, Op
-from boxeval.spec.trial import (
-    BoundaryStatus,
-    BoxResult,
-    Change,
-    EntryKind,
-    ModelTraffic,
-    Observations,
-)
+from boxeval.spec.trial import BoundaryStatus, Change, EntryKind, ModelTraffic, Observations
 
 _ORDER = {Op.LT: operator.lt, Op.LTE: operator.le, Op.GT: operator.gt, Op.GTE: operator.ge}
 _TEST_FOLDERS = {"test", "tests", "__tests__", "spec", "specs"}
@@ -45,6 +41,7 @@ def measure(task: PlannedTask, seen: Observations, wall_ms: int) -> dict[str, Sc
         "verifier.exitCode": _last_exit(seen.grader),
         "task.exitCode": (task_exit := _last_exit(seen.measure)),
         "task.solved": None if task_exit is None else task_exit == 0,
+        **_of_checks(seen),
         "process.orphanedChildren": _orphans(task, seen),
         **of_journal(task, seen),
         **_of_boundary(task, seen),
@@ -114,6 +111,18 @@ def _orphans(task: PlannedTask, seen: Observations) -> int | None:
     boxes = [turn.box for turn in turns(task, seen)]
     counted = [box.orphans for box in boxes if box and box.error is None]
     return sum(counted) if counted and len(counted) == len(boxes) else None
+
+
+def _of_checks(seen: Observations) -> dict[str, Scalar]:
+    statuses = [check.status for check in seen.checks]
+    if not statuses:
+        return dict.fromkeys(f"checks.{name}" for name in ("total", "passed", "failed", "score"))
+    return {
+        "checks.total": len(statuses),
+        "checks.passed": statuses.count(CheckStatus.PASSED),
+        "checks.failed": statuses.count(CheckStatus.FAILED),
+        "checks.score": mean_score(seen.checks),
+    }
 
 
 def _of_boundary(task: PlannedTask, seen: Observations) -> dict[str, Scalar]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from boxeval.rules.endings import describe, ended_badly, ended_by_memory, limit_hit
+from boxeval.spec.box import BoxResult, CommandResult
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import PlannedStep, PlannedTask
-from boxeval.spec.trial import BoxResult, Collected, CommandResult, Enforcement, Observations
+from boxeval.spec.trial import Collected, Enforcement, Observations
 
 _TAKEN_AWAY = ("cwd:", "fork:")
 

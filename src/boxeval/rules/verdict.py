@@ -34,7 +34,8 @@ def decide(task: PlannedTask, seen: Observations, metrics: Mapping[str, Scalar])
     10. a check between steps: a grader that could not do its work, then the first nonzero exit; then a step that
         is missing without a cause;
     11. a measure command that could not do its work, if an assertion reads it;
-    12. the commands: a grader that could not do its work, then the first nonzero exit;
+    12. the commands and the checks: one that failed, then a grader that could not do its work, then evidence that
+        is missing (`boxeval.rules.criteria`);
     13. the assertions, in order: unmeasured, then false.
 
     `expect` and `expectClass` play no part: they matter in the report.

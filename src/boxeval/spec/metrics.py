@@ -36,6 +36,7 @@ _JOURNAL = "the agent's own journal"
 _DIFF = "the snapshot diff"
 _CONTROLLER = "the controller"
 _CGROUP = "the box's cgroup"
+_CHECKS = "`verify.checks`"
 _BOUNDARY = "the write boundary's verdicts"
 
 _MEASURED: tuple[tuple[str, MetricType, str, str, str], ...] = (
@@ -62,6 +63,10 @@ _MEASURED: tuple[tuple[str, MetricType, str, str, str], ...] = (
     ("process.orphanedChildren", "number", "processes", "Alive when the main process ended.", _CGROUP),
     ("task.solved", "bool", "", "Whether `verify.measure` exited 0.", "verify.measure"),
     ("task.exitCode", "number", "", "Exit code of `verify.measure`.", "verify.measure"),
+    ("checks.total", "number", "checks", "Checks that were graded.", _CHECKS),
+    ("checks.passed", "number", "checks", "Checks that passed.", _CHECKS),
+    ("checks.failed", "number", "checks", "Checks that failed.", _CHECKS),
+    ("checks.score", "number", "", "Mean score of all checks; null if one has no verdict.", _CHECKS),
     ("boundary.verdictCount", "number", "verdicts", "Write boundary verdicts.", _BOUNDARY),
     ("boundary.verdictSealed", "bool", "", "Whether every verdict's digest recomputes.", _BOUNDARY),
     ("boundary.violationsDetected", "number", "paths", "Changes outside the allowed paths.", _BOUNDARY),

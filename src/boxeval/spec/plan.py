@@ -63,7 +63,9 @@ class PlannedTask(Record):
     thinking: str | None = Field(None, description="Effort asked of the model.")
     env: dict[str, str] = Field(default_factory=dict)
     verify: Verify
+    required_evidence: tuple[str, ...] = ()
     collect: tuple[str, ...] = ()
+    k: Positive | None = Field(None, description="Of pass@k; None: as many as there are trials.")
     agent_timeout_ms: Positive
     grader_timeout_ms: Positive
     identity: Sha256

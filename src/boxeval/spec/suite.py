@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 
 from boxeval.spec.agent_options import AgentOptions
 from boxeval.spec.base import SAFE, Id, Record
+from boxeval.spec.checks import MAX_CHECKS, Check
 from boxeval.spec.models import Model, Script
 from boxeval.spec.workspace import Command, InlineFile, RelativePath, Workspace
 
@@ -129,6 +130,19 @@ class Verify(Record):
         None, description="A shell command (`sh -e`); its exit code is data: task.exitCode and task.solved."
     )
     grade_incomplete: bool = Field(False, description="Grade what a failed or timed-out turn left.")
+    checks: Annotated[tuple[Check, ...], Field(max_length=MAX_CHECKS)] = Field(
+        (), description="Graders by name (docs/graders.md); none can influence another."
+    )
+    scoring: Literal["binary", "weighted"] = Field(
+        "binary", description="`binary`: every check passes. `weighted`: their mean score is high enough."
+    )
+    threshold: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, description="With weighted scoring: the mean that passes; 0.7 if nothing says otherwise."
+    )
+    evidence: Literal["kept", "digest-only"] = Field(
+        "kept",
+        description="Of what graders print: the first and last 32 KiB, or its digest and length alone.",
+    )
     timeout_ms: Timeout | None = Field(None, description="For all commands together; else the task's.")
 
 
@@ -197,9 +211,15 @@ class Task(Record):
         description="gitignore-style patterns: what they match is put back before anything is graded.",
     )
     verify: Verify = Field(Verify(), description="How the turn is graded.")
+    required_evidence: tuple[str, ...] = Field(
+        (), description="What must have been seen, or the trial is not assessed (docs/graders.md)."
+    )
     metrics: Metrics = Field(Metrics(), description="What the report shows.")
     trials: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         None, description="Instead of `matrix.repeats`."
+    )
+    k: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        None, description="The k of pass@k and its like in the report; else the number of trials."
     )
     timeout_ms: Timeout | None = Field(None, description="Milliseconds; 60000 if nothing says otherwise.")
 

@@ -9,7 +9,7 @@ from boxeval.receipts.blobs import BlobStore
 from boxeval.sandbox.box import Box, BoxEnd, CommandEnd
 from boxeval.sandbox.capture import Bounded
 from boxeval.sandbox.job import Job
-from boxeval.spec.trial import BoxResult, Capture, CommandResult
+from boxeval.spec.box import BoxResult, Capture, CommandResult
 from boxeval.trial.cancel import Cancel, Cancelled
 
 

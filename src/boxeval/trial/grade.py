@@ -10,7 +10,7 @@ from boxeval.formats.fixtures import inline_fixture
 from boxeval.sandbox.job import Job, shell
 from boxeval.sandbox.settings import MIB
 from boxeval.sandbox.slot import GRADE
-from boxeval.spec.trial import BoxResult
+from boxeval.spec.box import BoxResult
 from boxeval.spec.workspace import InlineFile
 from boxeval.trial.boxes import box_result, run_turn, settle_box
 from boxeval.trial.context import TrialContext

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from boxeval.rules.endings import ended_badly
-from boxeval.spec.trial import BoxResult, Collected, Observations, SetupFault, StepSeen
+from boxeval.spec.box import BoxResult
+from boxeval.spec.trial import Collected, Observations, SetupFault, StepSeen
 from boxeval.trial.collect import collect, collect_step
 from boxeval.trial.context import TrialContext
 from boxeval.trial.enforce import enforce

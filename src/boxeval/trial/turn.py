@@ -10,8 +10,9 @@ from boxeval.agents.registry import agent_for
 from boxeval.gateway.interface import PLACEHOLDER_KEY
 from boxeval.gateway.server import Route
 from boxeval.sandbox.keeper import GATEWAY_PORT
+from boxeval.spec.box import BoxResult
 from boxeval.spec.outcome import FailureClass
-from boxeval.spec.trial import BoxResult, ModelTraffic, SetupFault
+from boxeval.spec.trial import ModelTraffic, SetupFault
 from boxeval.trial.boxes import box_result, run_turn, settle_box
 from boxeval.trial.context import TrialContext
 from boxeval.trial.stage import Staged
