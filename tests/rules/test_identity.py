@@ -55,7 +55,7 @@ def runner(command: str, **fields: Any) -> dict[str, Any]:
 
 def scripted(text: str) -> Plan:
     made = suite(task("a", runner={"kind": "scripted", "prompt": "p", "script": "f.yaml"}))
-    return base(made=made, scripts={"task:a": script(text)})
+    return base(made=made, models={"task:a": script(text)})
 
 
 CHANGES: dict[str, tuple[str, Callable[[], Plan]]] = {

@@ -152,12 +152,12 @@ def test_models(
         defaults={"model": of_defaults},
         models={name: {"script": f"{name}.yaml"} for name in "dto"},
     )
-    assert only(made, scripts=SCRIPTS, model=override).script == script(expected)
+    assert only(made, models=SCRIPTS, model=override).model == script(expected)
 
 
 def test_commands_have_no_script_and_an_unknown_model_is_named() -> None:
     made = suite(models={"m": {"script": "m.yaml"}}, defaults={"model": "m"})
-    assert only(made, scripts={"m": script("m")}).script is None
+    assert only(made, models={"m": script("m")}).model is None
     with pytest.raises(UsageError, match="there is no model `n` in the suite"):
         plan(made, model="n")
 

@@ -10,8 +10,18 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from boxeval.gateway.interface import Answer, Asked, Call, Said, WireError, malformed
-from boxeval.gateway.json_body import objects, read_object, role_of, text_of
+from boxeval.gateway.interface import Answer, Asked, Call, Heard, Said, Usage, WireError, malformed
+from boxeval.gateway.json_body import (
+    at,
+    count,
+    hear_call,
+    hear_text,
+    listed,
+    objects,
+    read_object,
+    role_of,
+    text_of,
+)
 from boxeval.gateway.sse import event
 
 DONE = b"data: [DONE]\n\n"
@@ -20,6 +30,8 @@ ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function
 
 class Chat:
     """`POST chat/completions`."""
+
+    name = "chat"
 
     def read(self, data: Any) -> Asked:
         """See `Wire`. The messages are checked as far as a script can look at them."""
@@ -61,6 +73,21 @@ class Chat:
         if asked.include_usage:
             yield event({**head, "choices": [], "usage": _usage(answer)})
         yield DONE
+
+    def hear(self, data: Any, heard: Heard) -> None:
+        """See `Wire`. Usage comes in the last chunk, or in every one from servers that repeat it."""
+        if at(data, "usage"):
+            usage = data["usage"]
+            cached = count(usage, "prompt_tokens_details", "cached_tokens")
+            heard.usage = Usage(count(usage, "prompt_tokens"), count(usage, "completion_tokens"), cached)
+            heard.usages_told += 1
+        for choice in listed(data, "choices"):
+            message = at(choice, "delta") or at(choice, "message")
+            hear_text(at(message, "content"), heard)
+            for call in listed(message, "tool_calls"):
+                hear_call(call.get("id"), heard)
+        heard.message_id = at(data, "id") or heard.message_id
+        heard.is_whole |= at(data, "object") == "chat.completion"
 
     def models(self, name: str) -> dict[str, Any]:
         """See `Wire`."""

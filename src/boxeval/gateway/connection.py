@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 
 import h11
 
 from boxeval.gateway.interface import RequestError, malformed
-from boxeval.gateway.route import Reply, Request, RouteState, error_reply
+from boxeval.gateway.reply import Cut, Reply, Request, error_reply
+from boxeval.gateway.route import RouteState
 
 HEAD_BYTES = 16 * 1024
 BODY_BYTES = 8 * 1024 * 1024
@@ -36,7 +37,7 @@ class Connection:
 
     def serve(self) -> None:
         """Return when the connection is over. A peer's misbehaviour is not an error of ours."""
-        with contextlib.suppress(OSError, h11.ProtocolError):
+        with contextlib.suppress(OSError, h11.ProtocolError, Cut):
             while self._exchange():
                 self._http.start_next_cycle()
 
@@ -108,14 +109,19 @@ class Connection:
 
     def _send(self, reply: Reply, headless: bool) -> None:
         headers = [("Content-Type", reply.content_type), ("Cache-Control", "no-store"), *reply.headers]
-        if len(reply.parts) == 1:
-            headers.append(("Content-Length", str(len(reply.parts[0]))))
+        if reply.size_bytes is not None:
+            headers.append(("Content-Length", str(reply.size_bytes)))
         if self._http.their_state is not h11.DONE:
             headers.append(("Connection", "close"))
-        self._write(h11.Response(status_code=reply.status, headers=headers))
-        for part in () if headless else reply.parts:
-            self._write(h11.Data(data=part))
-        self._write(h11.EndOfMessage())
+        parts = iter(() if headless else reply.parts)
+        try:
+            self._write(h11.Response(status_code=reply.status, headers=headers))
+            for part in parts:
+                self._write(h11.Data(data=part))
+            self._write(h11.EndOfMessage())
+        finally:
+            if isinstance(parts, Generator):
+                parts.close()  # at once, so that a provider whose client is gone is given up
 
     def _write(self, event: h11.Event) -> None:
         self._peer.settimeout(SEND_S)

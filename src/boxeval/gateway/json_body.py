@@ -1,4 +1,4 @@
-"""Reading a request's JSON as strictly as a hostile peer deserves, and small steps through what it holds."""
+"""Reading JSON: a request's as strictly as a hostile peer deserves, an answer's as far as it is understood."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import json
 import math
 from typing import Any
 
-from boxeval.gateway.interface import malformed
+from boxeval.gateway.interface import Heard, malformed
+from boxeval.spec.base import SAFE
+
+SNAPSHOT_CHARACTERS = 16
+"""A shorter text may well come again in a piece of its own."""
+TEXT_CHARACTERS = 1024 * 1024
 
 
 def read_json(body: bytes) -> Any:
@@ -55,6 +60,46 @@ def role_of(message: Any, known: frozenset[str], name: str) -> str:
     if not isinstance(role, str) or role not in known:
         raise malformed(f"{name}: must be an object with a known role")
     return role
+
+
+def at(data: Any, *path: str) -> Any:
+    """What an answer of a provider holds at a path of keys; None if it is not shaped so."""
+    for key in path:
+        data = data.get(key) if isinstance(data, dict) else None
+    return data
+
+
+def count(data: Any, *path: str) -> int:
+    """A number of tokens at a path of keys; 0 for whatever cannot be one."""
+    value = at(data, *path)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= SAFE else 0
+
+
+def listed(data: Any, *path: str) -> list[dict[str, Any]]:
+    """The objects of a list at a path of keys."""
+    value = at(data, *path)
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def hear_text(delta: Any, heard: Heard) -> None:
+    """Add a piece of the model's words. One that begins with all that came before is a snapshot, not a piece."""
+    if not isinstance(delta, str) or not delta:
+        return
+    if (
+        len(heard.text) >= SNAPSHOT_CHARACTERS
+        and len(delta) > len(heard.text)
+        and delta.startswith(heard.text)
+    ):
+        heard.snapshots += 1
+        heard.text = delta
+    elif len(heard.text) < TEXT_CHARACTERS:
+        heard.text += delta
+
+
+def hear_call(call_id: Any, heard: Heard) -> None:
+    """Note a tool call by its id."""
+    if isinstance(call_id, str) and call_id:
+        heard.calls.add(call_id)
 
 
 def _no_constant(name: str) -> float:

@@ -10,8 +10,18 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from boxeval.gateway.interface import Answer, Asked, Said, Usage, WireError, malformed
-from boxeval.gateway.json_body import objects, read_object, role_of, text_of
+from boxeval.gateway.interface import Answer, Asked, Heard, Said, Usage, WireError, malformed
+from boxeval.gateway.json_body import (
+    at,
+    count,
+    hear_call,
+    hear_text,
+    listed,
+    objects,
+    read_object,
+    role_of,
+    text_of,
+)
 from boxeval.gateway.sse import event
 
 ROLES = frozenset({"user", "assistant", "system"})
@@ -28,6 +38,8 @@ _ERRORS = {
 
 class Messages:
     """`POST messages`."""
+
+    name = "messages"
 
     def read(self, data: Any) -> Asked:
         """See `Wire`."""
@@ -68,6 +80,25 @@ class Messages:
         for one in told:
             yield event(one, one["type"])
 
+    def hear(self, data: Any, heard: Heard) -> None:
+        """See `Wire`. Input is told at the start, output so far with each `message_delta`."""
+        kind = at(data, "type")
+        if kind == "message_start" or kind == "message":
+            message = data if kind == "message" else data.get("message")
+            heard.message_id = at(message, "id")
+            heard.usages_told += 1
+            _hear_usage(at(message, "usage"), heard)
+            for block in listed(message, "content"):
+                _hear_block(block, heard)
+            heard.is_whole |= kind == "message"
+        elif kind == "message_delta":
+            _hear_usage(data.get("usage"), heard)
+        elif kind == "content_block_start":
+            _hear_block(data.get("content_block"), heard)
+        elif kind == "content_block_delta":
+            hear_text(at(data, "delta", "text"), heard)
+        heard.is_whole |= kind == "message_stop"
+
     def models(self, name: str) -> dict[str, Any]:
         """See `Wire`."""
         model = {"type": "model", "id": name, "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
@@ -77,6 +108,19 @@ class Messages:
         """See `Wire`."""
         kind = _ERRORS.get(fault.status, "api_error" if fault.status >= 500 else "invalid_request_error")
         return {"type": "error", "error": {"type": kind, "message": f"{fault.code}: {fault.message}"}}
+
+
+def _hear_block(block: Any, heard: Heard) -> None:
+    if at(block, "type") == "tool_use":
+        hear_call(at(block, "id"), heard)
+
+
+def _hear_usage(usage: Any, heard: Heard) -> None:
+    """What is told replaces what was told before; what is not stays."""
+    known = _usage(heard.usage or Usage(0, 0))
+    known |= {name: count(usage, name) for name in known if at(usage, name) is not None}
+    cached = known["cache_read_input_tokens"], known["cache_creation_input_tokens"]
+    heard.usage = Usage(known["input_tokens"] + sum(cached), known["output_tokens"], *cached)
 
 
 def _said(messages: Any) -> tuple[Said, ...]:

@@ -11,8 +11,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from boxeval.gateway.chat import Chat
-from boxeval.gateway.interface import Answer, Asked, Call, Said, Usage, WireError, malformed
-from boxeval.gateway.json_body import objects, read_object, role_of, text_of
+from boxeval.gateway.interface import Answer, Asked, Call, Heard, Said, Usage, WireError, malformed
+from boxeval.gateway.json_body import (
+    at,
+    count,
+    hear_call,
+    hear_text,
+    listed,
+    objects,
+    read_object,
+    role_of,
+    text_of,
+)
 from boxeval.gateway.sse import event
 
 Item = dict[str, Any]
@@ -23,10 +33,13 @@ _RESULTS = (
     "local_shell_call_output",
     "mcp_tool_call_output",
 )
+_ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
 class Responses:
     """`POST responses`."""
+
+    name = "responses"
 
     def read(self, data: Any) -> Asked:
         """See `Wire`. What the model said before is not looked at."""
@@ -63,6 +76,33 @@ class Responses:
         for number, one in enumerate(told):
             yield event({**one, "sequence_number": number}, one["type"])
 
+    def hear(self, data: Any, heard: Heard) -> None:
+        """See `Wire`. Usage comes with the event that ends the response, which has the response itself."""
+        kind = at(data, "type")
+        if kind in ("response.output_text.delta", "response.refusal.delta"):
+            hear_text(data.get("delta"), heard)
+        elif kind == "response.output_item.done":
+            _hear_item(data.get("item"), heard)
+        elif kind in _ENDS:
+            self._hear_response(data.get("response"), heard)
+        elif at(data, "object") == "response":
+            for item in listed(data, "output"):
+                _hear_item(item, heard)
+            self._hear_response(data, heard)
+
+    def _hear_response(self, response: Any, heard: Heard) -> None:
+        heard.is_whole = True
+        heard.message_id = at(response, "id")
+        if usage := at(response, "usage"):
+            details = at(usage, "input_tokens_details")
+            heard.usage = Usage(
+                count(usage, "input_tokens"),
+                count(usage, "output_tokens"),
+                count(details, "cached_tokens"),
+                count(details, "cache_write_tokens"),
+            )
+            heard.usages_told += 1
+
     def models(self, name: str) -> dict[str, Any]:
         """See `Wire`: the same list as that of Chat Completions."""
         return Chat().models(name)
@@ -70,6 +110,11 @@ class Responses:
     def error(self, fault: WireError) -> dict[str, Any]:
         """See `Wire`: the same error as that of Chat Completions."""
         return Chat().error(fault)
+
+
+def _hear_item(item: Any, heard: Heard) -> None:
+    if str(at(item, "type")).endswith("_call"):
+        hear_call(at(item, "call_id") or at(item, "id"), heard)
 
 
 def _said(sent: Any) -> tuple[Said, ...]:

@@ -1,22 +1,34 @@
-"""One trial's way to its model: what is asked is answered, counted and recorded, until it is closed."""
+"""One trial's way to its model: what is asked is answered, counted and recorded, while one of its turns runs."""
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from boxeval.gateway.endpoints import COUNT_TOKENS, MODELS, check_endpoint, check_key, wire_of
-from boxeval.gateway.interface import Answer, Asked, Model, ModelError, RequestError, WireError
+from boxeval.gateway.interface import (
+    Answer,
+    Heard,
+    LimitError,
+    Model,
+    ModelError,
+    Question,
+    Relay,
+    RequestError,
+    WireError,
+)
 from boxeval.gateway.json_body import read_json
 from boxeval.gateway.names import Names
-from boxeval.gateway.sse import compact
+from boxeval.gateway.purse import Purse, Spent
+from boxeval.gateway.redact import NONE, Redactor
+from boxeval.gateway.relayed import Relayed
+from boxeval.gateway.reply import JSON, Reply, Request, answer_reply, error_reply, gone, json_reply
 from boxeval.gateway.tally import Tally
-from boxeval.gateway.traffic_log import KEPT_HEADERS, TrafficLog
+from boxeval.gateway.traffic_log import KEPT_HEADERS, VERSION_HEADERS, TrafficLog
 from boxeval.spec.trial import ModelTraffic
 
 IN_FLIGHT = 8
@@ -24,28 +36,6 @@ IN_FLIGHT = 8
 REQUESTS = 10_000
 REQUEST_BYTES = 1024 * 1024 * 1024
 """What one route takes in all. A candidate that floods the gateway must not starve the other trials."""
-FINAL = (("x-should-retry", "false"),)
-"""Read by the clients that providers give out: without it they repeat a 429 until the trial's time is over."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One HTTP request. `endpoint` is the path after the route's base, e.g. `/chat/completions`."""
-
-    method: str
-    endpoint: str
-    headers: Mapping[str, str]
-    body: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """One HTTP response. Several `parts` are sent one by one, as a stream."""
-
-    status: int
-    parts: tuple[bytes, ...]
-    content_type: str = "application/json"
-    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,30 +47,35 @@ class RouteTraffic:
 
 
 class RouteState:
-    """The server's side of a route."""
+    """The server's side of a route. `purses` are the trial's and the run's."""
 
-    def __init__(self, token: str, names: Names, model: Model) -> None:
-        self._names = names
-        self._model = model
+    def __init__(
+        self, token: str, names: Names, model: Model, purses: tuple[Purse, ...] = (), redact: Redactor = NONE
+    ) -> None:
+        self._names, self._model, self._purses, self._redact = names, model, purses, redact
+        self._log = TrafficLog(token, redact)
         self._lock = threading.Lock()
-        self._log = TrafficLog(token)
         self._tally = Tally()
         self._opened_ns = time.monotonic_ns()
         self._asked = 0
         self._asked_bytes = 0
         self._in_flight = 0
+        self._relays: set[Relayed] = set()
+        self._paused = threading.Event()
         self._closed = False
 
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Held while a body is read and answered. Raises `RequestError` where that would be too much."""
         with self._lock:
-            if self._closed:
+            if self._paused.is_set():
                 raise gone()
             if self._in_flight >= IN_FLIGHT:
-                raise _too_much("too_many_requests", f"more than {IN_FLIGHT} requests at the same time")
+                raise _too_much(
+                    "too_many_requests", f"more than {IN_FLIGHT} requests at the same time", False
+                )
             if self._asked >= REQUESTS or self._asked_bytes >= REQUEST_BYTES:
-                raise _too_much("route_exhausted", "this trial has sent more than the gateway takes")
+                raise _too_much("route_exhausted", "this trial has sent more than the gateway takes", True)
             self._in_flight += 1
         try:
             yield
@@ -90,11 +85,11 @@ class RouteState:
 
     def refuse(self, request: Request, fault: RequestError) -> Reply:
         """Answer a request whose body was not read, and record it."""
-        return self._settled(_Exchange(request, self._number(request)), fault)
+        return self._settled(self._exchange(request), fault)
 
     def handle(self, request: Request) -> Reply:
-        """Answer one request, whatever it holds. After `close` this counts and records nothing."""
-        exchange = _Exchange(request, self._number(request))
+        """Answer one request, whatever it holds. Outside of a turn this counts and records nothing."""
+        exchange = self._exchange(request)
         try:
             return self._answer(exchange)
         except WireError as fault:
@@ -103,18 +98,33 @@ class RouteState:
             ours = RequestError(500, "server_error", "gateway_error", type(error).__name__)
             return self._settled(exchange, ours)
 
+    def resume(self) -> None:
+        """A turn begins."""
+        with self._lock:
+            if not self._closed:
+                self._paused.clear()
+
+    def pause(self) -> None:
+        """A turn is over: nothing more is served, and what is on its way is given up (P17)."""
+        with self._lock:
+            self._paused.set()
+            relays = tuple(self._relays)
+        for relay in relays:
+            relay.abort()
+
     def close(self) -> RouteTraffic:
         """End the route. What has not been answered by now is not, and counts nowhere."""
+        self.pause()
         with self._lock:
             self._closed = True
             return RouteTraffic(self._tally.traffic(), self._log.take())
 
-    def _number(self, request: Request) -> int:
+    def _exchange(self, request: Request) -> _Exchange:
         with self._lock:
-            if not self._closed:
+            if not self._paused.is_set():
                 self._asked += 1
                 self._asked_bytes += len(request.body)
-            return self._asked
+            return _Exchange(request, self._asked)
 
     def _answer(self, exchange: _Exchange) -> Reply:
         request = exchange.request
@@ -126,53 +136,124 @@ class RouteState:
         exchange.parsed = read_json(request.body)
         asked = wire.read(exchange.parsed)
         is_background = self._names.is_background(asked)
+        versions = {name: value for name, value in request.headers.items() if name in VERSION_HEADERS}
+        question = Question(wire, request.endpoint, asked, exchange.parsed, versions, is_background)
         if request.endpoint == COUNT_TOKENS:
-            return self._told(exchange, {"input_tokens": self._model.count_tokens()})
-        answer = self._model.background() if is_background else self._turn(asked)
-        created = int(time.time())
-        exchange.answered = wire.body(answer, asked, created)
-        if asked.stream:
-            reply = Reply(200, tuple(wire.events(answer, asked, created)), "text/event-stream")
-        else:
-            reply = _json_reply(200, exchange.answered)
-        with self._lock:
-            if self._closed:
-                raise gone()
-            if is_background:
-                self._tally.background += 1
-            else:
-                self._tally.serve(answer, self._model.cost_usd, time.monotonic_ns() - exchange.started_ns)
-            self._record(exchange, reply)
-        return reply
-
-    def _turn(self, asked: Asked) -> Answer:
+            counted = self._ask(question)
+            if isinstance(counted, int):
+                return self._told(exchange, {"input_tokens": counted})
+            return self._relay(exchange, question, counted, is_turn=False)
+        self._open_purses()
         try:
-            return self._model.answer(asked)
+            answer = self._ask(question)
+            if isinstance(answer, Answer):
+                return self._serve(exchange, question, answer)
+            return self._relay(exchange, question, answer)
+        except WireError:
+            for purse in self._purses:
+                purse.give_back()
+            raise
+
+    def _ask(self, question: Question) -> Any:
+        try:
+            if question.endpoint == COUNT_TOKENS:
+                return self._model.count_tokens(question)
+            return self._model.serve(question)
         except WireError:
             raise
         except Exception as error:
             raise ModelError(500, "server_error", "model_failed", type(error).__name__) from error
 
+    def _serve(self, exchange: _Exchange, question: Question, answer: Answer) -> Reply:
+        """An answer that is here already."""
+        if answer.delay_ms and self._paused.wait(answer.delay_ms / 1000):
+            raise gone()
+        created = int(time.time())
+        exchange.answered = question.wire.body(answer, question.asked, created)
+        reply = answer_reply(answer, question, exchange.answered, created)
+        heard = Heard(answer.usage, True, {call.id for call in answer.calls})
+        size = len(exchange.request.body) + (reply.size_bytes or len(str(exchange.answered)))
+        spent = Spent(answer.usage, answer.cost_usd, size, time.monotonic_ns() - exchange.started_ns)
+        with self._lock:
+            if self._paused.is_set():
+                raise gone()
+            self._count(question, heard, spent)
+            self._record(exchange, reply.status)
+        self._pay(spent)
+        return reply
+
+    def _pay(self, spent: Spent) -> None:
+        for purse in self._purses:
+            purse.pay(spent)
+
+    def _relay(self, exchange: _Exchange, question: Question, relay: Relay, is_turn: bool = True) -> Reply:
+        """An answer that arrives while it is sent. It is accounted for when it is over."""
+
+        def done(relayed: Relayed, fault: ModelError | None) -> None:
+            spent = relayed.spent(len(exchange.request.body))
+            exchange.answered = bytes(relayed.kept).decode("utf-8", "backslashreplace")
+            with self._lock:
+                self._relays.discard(relayed)
+                if is_turn:
+                    self._count(question, relayed.meter.heard, spent)
+                if fault:
+                    self._tally.fail(fault)
+                self._record(exchange, relay.status)
+            if is_turn:
+                self._pay(spent)
+
+        relayed = Relayed(relay, question, self._redact, done)
+        with self._lock:
+            if len(self._relays) >= IN_FLIGHT:
+                raise _too_much(
+                    "too_many_requests", f"more than {IN_FLIGHT} requests at the same time", False
+                )
+            self._relays.add(relayed)
+        try:
+            relay.open()
+        except WireError:
+            with self._lock:
+                self._relays.discard(relayed)
+            raise
+        if self._paused.is_set():
+            relayed.abort()
+            raise gone()
+        return Reply(relay.status, relayed, relay.content_type or JSON)
+
+    def _count(self, question: Question, heard: Heard, spent: Spent) -> None:
+        self._tally.serve(heard, spent, question.is_background)
+        self._tally.hear_results({said.call_id: said.failed for said in question.asked.said if said.call_id})
+
+    def _open_purses(self) -> None:
+        opened: list[Purse] = []
+        try:
+            for purse in self._purses:
+                purse.open()
+                opened.append(purse)
+        except LimitError:
+            for purse in opened:
+                purse.give_back()
+            raise
+
     def _told(self, exchange: _Exchange, body: dict[str, Any]) -> Reply:
         """Something that is no turn of a model."""
         exchange.answered = body
-        reply = _json_reply(200, body)
+        reply = json_reply(200, body)
         with self._lock:
-            if not self._closed:
-                self._record(exchange, reply)
+            if not self._paused.is_set():
+                self._record(exchange, reply.status)
         return reply
 
     def _settled(self, exchange: _Exchange, fault: WireError) -> Reply:
         with self._lock:
-            if self._closed:
+            if self._paused.is_set():
                 return error_reply(gone(), exchange.request)
             self._tally.fail(fault)
-            reply = error_reply(fault, exchange.request)
-            exchange.answered = json.loads(reply.parts[0])
-            self._record(exchange, reply)
-            return reply
+            exchange.answered = wire_of(exchange.request.endpoint, exchange.request.headers).error(fault)
+            self._record(exchange, fault.status)
+        return error_reply(fault, exchange.request)
 
-    def _record(self, exchange: _Exchange, reply: Reply) -> None:
+    def _record(self, exchange: _Exchange, status: int) -> None:
         request = exchange.request
         entry = {
             "number": exchange.number,
@@ -180,9 +261,9 @@ class RouteState:
             "method": request.method,
             "path": f"/v1{request.endpoint}",
             "headers": {name: value for name, value in request.headers.items() if name in KEPT_HEADERS},
-            "status": reply.status,
+            "status": status,
         }
-        self._log.add(entry, request.body, b"".join(reply.parts), exchange.parsed, exchange.answered)
+        self._log.add(entry, request.body, exchange.parsed, exchange.answered)
 
 
 class _Exchange:
@@ -197,20 +278,5 @@ class _Exchange:
         self.answered: Any = None
 
 
-def gone() -> RequestError:
-    """For a route whose trial has ended."""
-    return RequestError(410, "invalid_request_error", "route_closed", "this trial has ended")
-
-
-def error_reply(fault: WireError, request: Request) -> Reply:
-    """The reply that tells a fault in the shape of the protocol that was spoken."""
-    wire = wire_of(request.endpoint, request.headers)
-    return _json_reply(fault.status, wire.error(fault), FINAL if fault.is_final else ())
-
-
-def _too_much(code: str, message: str) -> RequestError:
-    return RequestError(429, "rate_limit_error", code, message)
-
-
-def _json_reply(status: int, body: dict[str, Any], headers: tuple[tuple[str, str], ...] = ()) -> Reply:
-    return Reply(status, (compact(body),), headers=headers)
+def _too_much(code: str, message: str, is_final: bool) -> RequestError:
+    return RequestError(429, "rate_limit_error", code, message, is_final)

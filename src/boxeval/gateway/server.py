@@ -22,9 +22,11 @@ from boxeval.errors import BoxevalError
 from boxeval.gateway.connection import Connection
 from boxeval.gateway.endpoints import unknown_url
 from boxeval.gateway.names import Names
+from boxeval.gateway.purse import Purse
+from boxeval.gateway.reply import gone
 from boxeval.gateway.route import RouteState, RouteTraffic
-from boxeval.gateway.scripted import ScriptedModel
-from boxeval.spec.models import Script
+from boxeval.gateway.sources import Sources, name_of
+from boxeval.spec.models import PlannedModel, TrialBudget
 
 CONNECTIONS = 1024
 """The forwarder of each slot allows 64, so no slot can use up the connections of the others."""
@@ -42,8 +44,11 @@ class Route:
 class Gateway:
     """Listens on `socket_path`, whose directory must exist and be private (mode 0700); a context manager."""
 
-    def __init__(self, socket_path: Path) -> None:
+    def __init__(self, socket_path: Path, sources: Sources | None = None, purse: Purse | None = None) -> None:
         self.socket_path = socket_path
+        self._sources = sources or Sources()
+        self._purse = purse
+        self._closed: set[str] = set()
         self._routes: dict[str, RouteState] = {}
         self._peers: dict[socket.socket, threading.Thread] = {}
         self._lock = threading.Lock()
@@ -99,16 +104,32 @@ class Gateway:
         for thread in peers.values():
             thread.join(max(deadline - time.monotonic(), 0))
 
-    def open_route(self, script: Script, names: Names | str) -> Route:
-        """A new way to a scripted model, which answers to `names`."""
+    def open_route(
+        self, model: PlannedModel, names: Names | str | None = None, budget: TrialBudget | None = None
+    ) -> Route:
+        """A new way to a model, which answers to `names`, else to its own name. It is open until paused or closed."""
         token = secrets.token_urlsafe(32)
-        names = Names(names) if isinstance(names, str) else names
-        self._routes[token] = RouteState(token, names, ScriptedModel(script))
+        names = names if isinstance(names, Names) else Names(names or name_of(model))
+        purses = [Purse(budget, budget.cost_usd)] if budget else []
+        purses += [self._purse] if self._purse else []
+        served = self._sources.model(model)
+        self._routes[token] = RouteState(token, names, served, tuple(purses), self._sources.redactor)
         return Route(token, f"/t/{token}/v1")
+
+    def resume_route(self, token: str) -> None:
+        """A turn begins: serve again."""
+        self._routes[token].resume()
+
+    def pause_route(self, token: str) -> None:
+        """A turn is over: serve no more, and give up what is on its way."""
+        self._routes[token].pause()
 
     def close_route(self, token: str) -> RouteTraffic:
         """End a route and say what went over it. Later requests get an error and count nowhere."""
-        return self._routes[token].close()
+        traffic = self._routes[token].close()
+        self._closed.add(token)
+        del self._routes[token]
+        return traffic
 
     def _accept(self, listener: socket.socket) -> None:
         while self._listener is listener:
@@ -148,5 +169,5 @@ class Gateway:
             raise unknown_url()
         route = self._routes.get(parts[2])
         if route is None:
-            raise unknown_url()
+            raise gone() if parts[2] in self._closed else unknown_url()
         return route, f"/{parts[4]}"

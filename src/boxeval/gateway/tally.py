@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from boxeval.gateway.interface import Answer, ModelError, RequestError, WireError
-from boxeval.spec.trial import ModelTraffic
+from boxeval.gateway.interface import Heard, LimitError, ModelError, RequestError, Usage, WireError
+from boxeval.gateway.purse import Spent
+from boxeval.spec.trial import ModelTraffic, StreamFacts
+
+_NOTHING = Usage(0, 0)
 
 
 @dataclass(slots=True)
@@ -15,26 +18,42 @@ class Tally:
 
     requests: int = 0
     background: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: Decimal | None = None
+    unmeasured: int = 0
+    usage: Usage = _NOTHING
+    cost_usd: Decimal = Decimal(0)
+    cost_unknown: bool = False
     model_ns: int = 0
     calls: set[str] = field(default_factory=set)
+    results: dict[str, bool | None] = field(default_factory=dict)
+    snapshots: int = 0
+    usage_twice: bool = False
+    by_message: dict[str, Usage] = field(default_factory=dict)
     error: str | None = None
     failed_first: bool = False
+    limit: LimitError | None = None
 
-    def serve(self, answer: Answer, cost_usd: float | None, took_ns: int) -> None:
-        """Count a turn. The cost is in US dollars; None is unknown."""
-        self.requests += 1
-        self.input_tokens += answer.usage.input
-        self.output_tokens += answer.usage.output
-        if cost_usd is not None:
-            self.cost_usd = (self.cost_usd or Decimal(0)) + Decimal(str(cost_usd))
-        self.model_ns += took_ns
-        self.calls.update(call.id for call in answer.calls)
+    def serve(self, heard: Heard, spent: Spent, is_background: bool) -> None:
+        """Count an answer, also one that was cut: without its usage the counts are only what was told so far."""
+        self.requests += not is_background
+        self.background += is_background
+        self.usage = _sum(self.usage, spent.usage)
+        self.unmeasured += heard.usage is None or not heard.is_whole
+        self.cost_unknown |= spent.cost_usd is None
+        self.cost_usd += spent.cost_usd or 0
+        self.model_ns += spent.took_ns
+        self.calls |= heard.calls
+        self.snapshots += heard.snapshots
+        self.usage_twice |= heard.usages_told > 1
+        self.by_message[heard.message_id or f"#{len(self.by_message)}"] = spent.usage
+
+    def hear_results(self, results: dict[str, bool | None]) -> None:
+        """Note which tool calls came back, and whether they failed where the protocol tells."""
+        self.results |= results
 
     def fail(self, fault: WireError) -> None:
-        """Note the first fault of the model's side, and whether it can excuse the candidate."""
+        """Note the first fault of the model's side, whether it can excuse the candidate, and the first limit."""
+        if isinstance(fault, LimitError):
+            self.limit = self.limit or fault
         if isinstance(fault, RequestError) or self.error is not None:
             return
         self.error = str(fault)
@@ -42,14 +61,42 @@ class Tally:
 
     def traffic(self) -> ModelTraffic:
         """The numbers for the receipt."""
+        known = {call: failed for call, failed in self.results.items() if failed is not None}
+        told = len(known) == len(self.results)
         return ModelTraffic(
             requests=self.requests,
             background_requests=self.background,
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            cost_usd=None if self.cost_usd is None else float(self.cost_usd),
+            unmeasured_requests=self.unmeasured,
+            input_tokens=self.usage.input,
+            output_tokens=self.usage.output,
+            cache_read_tokens=self.usage.cache_read,
+            cache_write_tokens=self.usage.cache_write,
+            cost_usd=None if self.cost_unknown or not self.by_message else float(self.cost_usd),
             model_ms=self.model_ns // 1_000_000,
             tool_calls=len(self.calls),
+            failed_tool_calls=sum(known.values()) if told else None,
+            stream=self._stream() if self.by_message else None,
             error=self.error,
             failed_before_first_turn=self.failed_first,
+            limit=str(self.limit) if self.limit else None,
+            run_budget_spent=self.limit is not None and self.limit.of_run,
         )
+
+    def _stream(self) -> StreamFacts:
+        messages = _NOTHING
+        for usage in self.by_message.values():
+            messages = _sum(messages, usage)
+        return StreamFacts(
+            cumulative_snapshots=self.snapshots,
+            usage_double_counted=self.usage_twice,
+            segment_usage_matches_messages=messages == self.usage,
+        )
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        one.input + other.input,
+        one.output + other.output,
+        one.cache_read + other.cache_read,
+        one.cache_write + other.cache_write,
+    )

@@ -6,6 +6,9 @@ import hashlib
 import json
 from typing import Any
 
+from boxeval.gateway.redact import NONE, Redactor
+from boxeval.gateway.sse import compact
+
 FULL_BYTES = 32 * 1024 * 1024
 """Past this much, bodies are recorded by size and digest only."""
 LIMIT_BYTES = FULL_BYTES + 1024 * 1024
@@ -13,19 +16,26 @@ LIMIT_BYTES = FULL_BYTES + 1024 * 1024
 KEPT_HEADERS = frozenset({"accept", "content-type", "user-agent"})
 """An allowlist, so that no header that might carry a credential is ever recorded."""
 
+VERSION_HEADERS = frozenset({"anthropic-version", "anthropic-beta", "openai-beta"})
+"""What chooses a version of a protocol, and goes to a provider as it came."""
+
 
 class TrafficLog:
-    """Grows line by line. `secret` is replaced wherever it appears. Used under its route's lock."""
+    """Grows line by line. `token` is replaced wherever it appears, and so is what `redact` knows.
 
-    def __init__(self, secret: str) -> None:
-        self._secret = secret.encode()
+    Used under its route's lock.
+    """
+
+    def __init__(self, token: str, redact: Redactor = NONE) -> None:
+        self._token = token.encode()
+        self._redact = redact
         self._lines: list[bytes] = []
         self._size = 0
         self._left_out = 0
 
-    def add(self, entry: dict[str, Any], request: bytes, response: bytes, parsed: Any, answered: Any) -> None:
+    def add(self, entry: dict[str, Any], request: bytes, parsed: Any, answered: Any) -> None:
         """Record one exchange. `parsed` and `answered` are the bodies' JSON, None where there is none."""
-        line = None
+        line, response = None, compact(answered)
         if self._size + len(request) + len(response) < FULL_BYTES:
             shown = (
                 parsed if parsed is not None or not request else request.decode("utf-8", "backslashreplace")
@@ -52,7 +62,7 @@ class TrafficLog:
             line = json.dumps(entry, separators=(",", ":")).encode() + b"\n"
         except RecursionError:  # a body nested just below what the reader allows
             return None
-        return line.replace(self._secret, b"TOKEN")
+        return self._redact(line.replace(self._token, b"TOKEN"))
 
 
 def _digest(body: bytes) -> dict[str, Any]:

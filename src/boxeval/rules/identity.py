@@ -25,7 +25,7 @@ _OTHERWISE = {"image", "grader_image", "policy", "workspace"}
 _TASK = {
     "target": "route",
     "thinking": "route",
-    "script": "route",
+    "model": "route",
     "env": "configuration",
     "fixture_recipe": "fixture",
     "writes": "checks",

@@ -12,14 +12,14 @@ from boxeval.rules.selection import (
     Selection,
     grader_image_of,
     image_of,
+    model_of,
     policy_of,
-    script_of,
     select,
     steps_of,
     timeouts_of,
 )
 from boxeval.spec.case_run import CaseRun
-from boxeval.spec.models import Script
+from boxeval.spec.models import PlannedModel
 from boxeval.spec.plan import Plan, PlannedImage, PlannedTask, PlannedTrial, Provenance, SuiteRef
 from boxeval.spec.policy import Policy
 from boxeval.spec.suite import Suite, Target, Task
@@ -35,7 +35,7 @@ _MEMORY_SHARE = 0.75
 class PlanInputs:
     """Everything that a plan depends on.
 
-    `scripts` by model name or `task:ID`; `policies` by the name as written; `fixture_recipes` by task and
+    `models` by name or `task:ID`; `policies` by the name as written; `fixture_recipes` by task and
     target; `images` by name, those of graders too. `model` replaces the targets' models and
     `repeats` every count of trials, as the command line asks.
     """
@@ -49,7 +49,7 @@ class PlanInputs:
     fixture_recipes: Mapping[tuple[str, str], str]
     images: Mapping[str, PlannedImage]
     provenance: Provenance
-    scripts: Mapping[str, Script] = field(default_factory=dict)
+    models: Mapping[str, PlannedModel] = field(default_factory=dict)
     selection: Selection = field(default_factory=Selection)
     model: str | None = None
     repeats: int | None = None
@@ -87,6 +87,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         images={name: inputs.images[name] for name in names},
         thresholds=suite.thresholds.fail,
         max_cost_usd=suite.matrix.max_cost_usd,
+        budget=suite.matrix.budget,
         selection=inputs.selection.described(),
         left_out=everything - len(trials),
         hermetic=inputs.hermetic,
@@ -118,7 +119,7 @@ def plan_task(inputs: PlanInputs, task: Task, target: Target) -> PlannedTask:
         steps=steps_of(suite, task),
         writes=task.writes,
         protect=task.protect,
-        script=script_of(suite, task, target, inputs.scripts, inputs.model),
+        model=model_of(suite, task, target, inputs.models, inputs.model),
         thinking=target.thinking,
         env={**target.env, **task.runner.env},
         verify=task.verify,

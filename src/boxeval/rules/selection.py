@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from boxeval.errors import UsageError
 from boxeval.spec.metrics import did_you_mean
-from boxeval.spec.models import Script
+from boxeval.spec.models import PlannedModel
 from boxeval.spec.plan import PlannedStep
 from boxeval.spec.suite import RunnerKind, Suite, Target, Task
 
@@ -103,19 +103,19 @@ def asks_a_model(task: Task) -> bool:
     return task.runner.kind is RunnerKind.SCRIPTED
 
 
-def script_of(
-    suite: Suite, task: Task, target: Target, scripts: Mapping[str, Script], model: str | None
-) -> Script | None:
-    """The scripted model's turns: the task's own, else those of `model` (an override), target or defaults."""
+def model_of(
+    suite: Suite, task: Task, target: Target, models: Mapping[str, PlannedModel], model: str | None
+) -> PlannedModel | None:
+    """The model of a task: its own script, else `model` (an override), the target's or the defaults'."""
     if not asks_a_model(task):
         return None
     if task.runner.script is not None:
-        return scripts[f"task:{task.id}"]
+        return models[f"task:{task.id}"]
     name = model or target.model or suite.defaults.model
-    if name is None or name not in scripts:
-        hint = did_you_mean(name or "", scripts)
+    if name is None or name not in models:
+        hint = did_you_mean(name or "", models)
         raise UsageError(f"there is no model `{name}` for task `{task.id}` on target `{target.id}`{hint}")
-    return scripts[name]
+    return models[name]
 
 
 def _named_image(suite: Suite, task: Task, target: Target) -> str | None:

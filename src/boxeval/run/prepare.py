@@ -81,7 +81,7 @@ def prepare(request: RunRequest, engine: Engine, settings: Settings, watcher: Wa
             fixture_recipes=recipes,
             images={name: _planned(name, images.get(name), faults.get(name)) for name in names},
             provenance=provenance(engine),
-            scripts=loaded.scripts,
+            models=loaded.scripts,
             selection=selection,
             model=request.model,
             repeats=request.repeats,

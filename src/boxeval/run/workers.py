@@ -39,7 +39,7 @@ class Shared:
     watcher: Watcher
     images: Mapping[str, ImageInfo]
     fixtures: FixtureStore
-    gateway: Gateway | None
+    gateway: Gateway
     reaper: Reaper
     cancel: Cancel
     ambient: Mapping[str, str] | None
@@ -71,9 +71,9 @@ class Progress:
 
     @property
     def budget_is_spent(self) -> bool:
-        """True once the measured costs exceed `matrix.maxCostUsd`."""
+        """True once the known costs have reached `matrix.maxCostUsd`."""
         limit = self._shared.plan.max_cost_usd
-        return limit is not None and self._cost_usd > limit
+        return limit is not None and self._cost_usd >= limit
 
     def take(self, trial: Trial) -> None:
         """Count a sealed trial."""

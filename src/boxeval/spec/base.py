@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]+$", max_length=128)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=256)]
 SAFE = 2**53 - 1
 """The largest whole number that canonical JSON can carry."""
 Natural = Annotated[int, Field(ge=0, le=SAFE)]

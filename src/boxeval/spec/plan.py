@@ -8,7 +8,7 @@ from pydantic import Field
 
 from boxeval.spec.base import Natural, Positive, Record, Sha256
 from boxeval.spec.case_run import CaseRun
-from boxeval.spec.models import Script
+from boxeval.spec.models import Budget, PlannedModel
 from boxeval.spec.policy import Policy
 from boxeval.spec.suite import Assertion, Runner, StepVerify, Verify
 from boxeval.spec.workspace import Workspace
@@ -59,7 +59,7 @@ class PlannedTask(Record):
     steps: tuple[PlannedStep, ...] = Field((), description="If there are any, `runner` takes no turn itself.")
     writes: tuple[str, ...] | None = Field(None, description="Of the single turn; None: the whole workspace.")
     protect: tuple[str, ...] = ()
-    script: Script | None = None
+    model: PlannedModel | None = None
     thinking: str | None = Field(None, description="Effort asked of the model.")
     env: dict[str, str] = Field(default_factory=dict)
     verify: Verify
@@ -124,6 +124,7 @@ class Plan(Record):
     images: dict[str, PlannedImage]
     thresholds: tuple[Assertion, ...] = ()
     max_cost_usd: float | None = None
+    budget: Budget = Budget()
     selection: dict[str, str] = Field(
         default_factory=dict, description="Filters that were on, e.g. task, tag, target."
     )

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from boxeval.spec.base import Id, Natural, Positive, Record
+from boxeval.spec.models import TrialBudget
 
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^\x00]*$", max_length=4096)]
 
@@ -75,4 +76,7 @@ class Policy(Record):
     )
     limits: Limits = Field(Limits(), description="Hard limits of one box.")
     collect: CollectCaps = Field(CollectCaps(), description="Bounds on what is read back.")
+    budget: TrialBudget = Field(
+        TrialBudget(), description="What a trial may use of its model; no limit by default."
+    )
     mounts: tuple[ReadOnlyMount, ...] = Field((), description="Host paths that boxes may read.")

@@ -8,14 +8,13 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from boxeval.spec.agent_options import AgentOptions
-from boxeval.spec.base import SAFE, Id, Record
+from boxeval.spec.base import SAFE, EnvName, Id, Record
 from boxeval.spec.checks import MAX_CHECKS, Check
-from boxeval.spec.models import Model, Script
+from boxeval.spec.models import Budget, Model, Script
 from boxeval.spec.workspace import Command, InlineFile, RelativePath, Workspace
 
 Timeout = Annotated[int, Field(ge=1, le=24 * 3600 * 1000, description="Milliseconds.")]
 Whole = Annotated[int, Field(ge=-SAFE, le=SAFE)]
-EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=256)]
 
 
 class Visibility(StrEnum):
@@ -56,8 +55,9 @@ class Matrix(Record):
     repeats: Annotated[int, Field(ge=1, le=10_000)] = Field(1, description="Trials of each task and target.")
     max_cost_usd: Annotated[float, Field(gt=0)] | None = Field(
         None,
-        description="Once the measured cost is above it, the rest is `budget_exhausted` without running.",
+        description="Once the known cost has reached it, the rest is `budget_exhausted` without running.",
     )
+    budget: Budget = Field(Budget(), description="What all trials together may use of their models.")
 
 
 class RunnerKind(StrEnum):

@@ -130,23 +130,44 @@ class StepSeen(Record):
     verify: BoxResult | None = None
 
 
+class StreamFacts(Record):
+    """What the streams of a trial's model had in them that makes counting go wrong (S28)."""
+
+    cumulative_snapshots: Natural = Field(description="Pieces of text that repeat all that came before.")
+    usage_double_counted: bool = Field(description="Whether an answer told its usage more than once.")
+    segment_usage_matches_messages: bool = Field(
+        description="Whether the usage of all answers is that of all different messages."
+    )
+
+
 class ModelTraffic(Record):
-    """What the gateway counted on the wire for this trial. None where no model was attached."""
+    """What the gateway counted on the wire for this trial. None where no model was attached.
+
+    With `unmeasured_requests` the tokens are a lower bound: an answer was cut before it told them.
+    """
 
     requests: Natural
     background_requests: Natural = Field(
-        0,
-        description="Beside the candidate's own conversation, answered with a fixed text and free of charge.",
+        0, description="Beside the candidate's own conversation; of a script free of charge."
     )
+    unmeasured_requests: Natural = 0
     input_tokens: Natural
     output_tokens: Natural
-    cost_usd: float | None = None
+    cache_read_tokens: Natural = Field(0, description="Of the input tokens.")
+    cache_write_tokens: Natural = Field(0, description="Of the input tokens.")
+    cost_usd: float | None = Field(None, description="None if the cost of any answer is not known.")
     model_ms: Natural = 0
     tool_calls: Natural = 0
+    failed_tool_calls: Natural | None = Field(
+        None, description="None if the protocol does not tell of every result."
+    )
+    stream: StreamFacts | None = Field(None, description="None without an answer.")
     error: str | None = Field(
         None, description="First fault of the model's side, e.g. a script that ran out."
     )
     failed_before_first_turn: bool = False
+    limit: str | None = Field(None, description="First limit of a budget that a request was refused for.")
+    run_budget_spent: bool = Field(False, description="That limit is the run's, not the trial's own.")
     log: Sha256 | None = Field(None, description="Blob with every request and response.")
 
 

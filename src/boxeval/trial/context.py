@@ -51,7 +51,7 @@ class TrialContext:
     images: Mapping[str, ImageInfo]
     fixtures: FixtureStore
     blobs: BlobStore
-    gateway: Gateway | None
+    gateway: Gateway
     reaper: Reaper
     cancel: Cancel
     steps: Steps

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from boxeval.agents.interface import ModelAccess
 from boxeval.agents.registry import agent_for
 from boxeval.gateway.interface import PLACEHOLDER_KEY
+from boxeval.gateway.names import Names
 from boxeval.gateway.server import Route
+from boxeval.gateway.sources import name_of
 from boxeval.sandbox.keeper import GATEWAY_PORT
 from boxeval.spec.box import BoxResult
 from boxeval.spec.outcome import FailureClass
@@ -17,17 +19,19 @@ from boxeval.trial.boxes import box_result, run_turn, settle_box
 from boxeval.trial.context import TrialContext
 from boxeval.trial.stage import Staged
 
-MODEL_NAME = "scripted"
-
 
 class ModelRoute:
     """The trial's way to its model. It lasts for all turns, but is open only while one of them runs."""
 
     def __init__(self, context: TrialContext) -> None:
         self._context = context
+        self._gateway = context.gateway
         self._route: Route | None = None
-        if context.task.script is not None and context.gateway is not None:
-            self._route = context.gateway.open_route(context.task.script, MODEL_NAME)
+        self._name = ""
+        if (model := context.task.model) is not None:
+            self._name = name_of(model)
+            self._route = self._gateway.open_route(model, Names(self._name), context.slot.policy.budget)
+            self._gateway.pause_route(self._route.token)
 
     @contextmanager
     def opened(self) -> Iterator[ModelAccess | None]:
@@ -37,16 +41,23 @@ class ModelRoute:
             return
         self._context.slot.keeper.request("open_gateway", port=GATEWAY_PORT)
         try:
+            self._gateway.resume_route(self._route.token)
             url = f"http://127.0.0.1:{GATEWAY_PORT}{self._route.path}"
-            yield ModelAccess(url, PLACEHOLDER_KEY, MODEL_NAME)
+            yield ModelAccess(url, PLACEHOLDER_KEY, self._name)
         finally:
+            self.pause()
             self._context.slot.keeper.request("close_gateway")
+
+    def pause(self) -> None:
+        """The turn is over, however it ended: what is asked now is not answered, and bills nobody (P17)."""
+        if self._route is not None:
+            self._gateway.pause_route(self._route.token)
 
     def close(self) -> ModelTraffic | None:
         """End the route and say what went over it."""
-        if self._route is None or self._context.gateway is None:
+        if self._route is None:
             return None
-        closed = self._context.gateway.close_route(self._route.token)
+        closed = self._gateway.close_route(self._route.token)
         log = self._context.blobs.put(closed.log) if closed.log else None
         return closed.traffic.model_copy(update={"log": log})
 
@@ -59,6 +70,7 @@ def take_turn(context: TrialContext, staged: Staged, route: ModelRoute) -> BoxRe
             image_path = context.image(task.image).path_env
             jobs = agent_for(task.runner.kind).jobs(task, image_path, access, ambient=context.ambient)
             run_turn(box, jobs, task.agent_timeout_ms, context.cancel)
+            route.pause()
         with context.steps.step("settle"):
             settle_box(box)
     return box_result(box.end, context.blobs)

@@ -1,0 +1,46 @@
+"""From a planned model to one that answers: what a run has for its models, keys and cassettes among it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from boxeval.gateway.cassette import Cassette, Recorder
+from boxeval.gateway.interface import Model
+from boxeval.gateway.keyring import Keyring, Secret
+from boxeval.gateway.redact import NONE, Redactor
+from boxeval.gateway.replay import ReplayModel
+from boxeval.gateway.scripted import ScriptedModel
+from boxeval.gateway.upstream import UpstreamModel
+from boxeval.spec.models import PlannedModel, PlannedReplay, PlannedUpstream, Script
+
+SCRIPTED = "scripted"
+"""The name of a scripted model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """`keyring` has the keys of all planned models; `cassettes` go by digest."""
+
+    keyring: Keyring = field(default_factory=lambda: Keyring({}, {}))
+    cassettes: Mapping[str, Cassette] = field(default_factory=dict)
+    recorder: Recorder | None = None
+    redactor: Redactor = NONE
+
+    def model(self, planned: PlannedModel) -> Model:
+        """A model for one route."""
+        if isinstance(planned, Script):
+            return ScriptedModel(planned)
+        if isinstance(planned, PlannedReplay):
+            return ReplayModel(self.cassettes[planned.cassette], planned)
+        return UpstreamModel(
+            planned, self._key(planned), self.redactor, self.recorder.add if self.recorder else None
+        )
+
+    def _key(self, planned: PlannedUpstream) -> Secret | None:
+        return None if planned.key is None else self.keyring.key_for(planned.key, planned.base_url)
+
+
+def name_of(planned: PlannedModel) -> str:
+    """What a candidate asks for."""
+    return SCRIPTED if isinstance(planned, Script) else planned.model
