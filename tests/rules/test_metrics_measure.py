@@ -10,7 +10,7 @@ from boxeval.rules.metrics import holds, measure
 from boxeval.spec.base import Scalar
 from boxeval.spec.metrics import METRICS
 from boxeval.spec.suite import Assertion
-from boxeval.spec.trial import Collected, EntryKind, Observations, Patch
+from boxeval.spec.trial import Collected, EntryKind, Observations, Patch, StreamFacts
 
 TASK = samples.task()
 
@@ -22,7 +22,10 @@ def metric(name: str, observed: Observations, task: Any = TASK) -> Scalar:
 @pytest.mark.contract("S31")
 def test_the_registry_and_the_measurement_name_the_same_metrics_and_types() -> None:
     collected = Collected(patch=samples.patch())
-    traffic = samples.traffic(cost_usd=0.5)
+    stream = StreamFacts(
+        cumulative_snapshots=0, usage_double_counted=False, segment_usage_matches_messages=True
+    )
+    traffic = samples.traffic(cost_usd=0.5, failed_tool_calls=0, stream=stream)
     task = samples.task(verify=TASK.verify, writes=())
     enforced = samples.bounded(task, collected)
     observed = samples.seen(
@@ -50,6 +53,30 @@ def test_model_metrics_come_from_the_wire() -> None:
     assert found["tokens.measured"] is True
     assert (found["latency.wallMs"], found["latency.modelMs"]) == (777, 90)
     assert (found["cost.usd"], found["tools.totalCalls"]) == (0.25, 3)
+
+
+@pytest.mark.contract("S21")
+def test_tokens_of_an_answer_that_was_cut_are_unmeasured_and_not_too_few() -> None:
+    found = measure(TASK, samples.seen(traffic=samples.traffic(unmeasured_requests=1)), 777)
+    assert found["tokens.measured"] is False
+    for name in ("input", "output", "total", "cacheRead", "cacheWrite"):
+        assert found[f"tokens.{name}"] is None
+
+
+@pytest.mark.contract("S21", "S23", "S28")
+def test_caches_failures_and_streams_come_from_the_wire() -> None:
+    stream = StreamFacts(
+        cumulative_snapshots=3, usage_double_counted=True, segment_usage_matches_messages=False
+    )
+    traffic = samples.traffic(
+        cache_read_tokens=50, cache_write_tokens=7, failed_tool_calls=2, tool_calls=3, stream=stream
+    )
+    found = measure(TASK, samples.seen(traffic=traffic), 777)
+    assert (found["tokens.cacheRead"], found["tokens.cacheWrite"]) == (50, 7)
+    assert (found["tools.totalCalls"], found["tools.failed"]) == (3, 2)
+    assert found["stream.cumulativeSnapshots"] == 3
+    assert found["stream.usageDoubleCounted"] is True
+    assert found["stream.segmentUsageMatchesMessages"] is False
 
 
 @pytest.mark.contract("S21")

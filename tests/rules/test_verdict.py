@@ -84,6 +84,16 @@ def row(found: Outcome) -> Any:
             void("provider_error"),
             "before its first turn: 401",
         ),
+        (
+            seen(traffic=traffic(limit="run_budget_tokens: spent", run_budget_spent=True)),
+            void("budget_exhausted"),
+            "a request was refused: run_budget_tokens",
+        ),
+        (
+            seen(agent=box(command(1)), traffic=traffic(limit="trial_budget_tokens: spent")),
+            ended("resource_limit"),
+            "limit of its policy on its model: trial_budget_tokens",
+        ),
         (seen(agent=box(timed_out())), ended("timeout", "timeout"), "deadline of 60000 ms"),
         (seen(agent=box(killed(9), oom_kills=1)), ended("oom"), "limit of its policy on memory"),
         (seen(agent=box(command(137), oom_kills=1)), ended("oom"), "memory"),

@@ -29,7 +29,11 @@ _ORDER = (
         "Text",
         "ToolCalls",
         "ToolCall",
-        "Usage",
+        "Refusal",
+        "Failure",
+        "When",
+        "TokenUsage",
+        "Budget",
     ),
     *(
         "Task",
@@ -94,7 +98,7 @@ def suite_reference() -> str:
     parts += ["## Not supported yet\n", f"These keys are known and refused: each {NOT_YET}.\n", _later()]
     policy = Policy.model_json_schema(by_alias=True, mode="validation")
     parts += [_POLICY_HEAD, *_section("Policy", policy, policy["$defs"], 2)]
-    for name in ("Limits", "CollectCaps", "ReadOnlyMount"):
+    for name in ("Limits", "CollectCaps", "TrialBudget", "ReadOnlyMount"):
         parts += _section(name, policy["$defs"][name], policy["$defs"], 2)
     return "\n".join(parts)
 

@@ -14,6 +14,7 @@ from boxeval.formats.paths import normal
 from boxeval.formats.patterns import unmatched
 from boxeval.formats.place import show
 from boxeval.formats.policy import load_policy
+from boxeval.formats.script_checks import script_faults
 from boxeval.formats.suite_checks import suite_faults, suite_warnings
 from boxeval.formats.typed import MAX_PROBLEMS, check
 from boxeval.formats.yaml_source import Source, in_order, read_bounded, scan
@@ -97,6 +98,8 @@ class _Files:
         ]
         for where, key, script in wanted:
             if isinstance(script, Script):
+                for inner, message in script_faults(script):
+                    self.problems.append(self.source.problem((*where, *inner), message))
                 yield key, script
                 continue
             if script not in read:
@@ -115,6 +118,8 @@ class _Files:
             self.foreign += error.problems
             return None
         script, problems = check(source, Script)
+        if script is not None:
+            problems += [source.problem(inner, message) for inner, message in script_faults(script)]
         self.foreign += in_order(problems)
         return script
 

@@ -52,6 +52,9 @@ def _broken_turn(task: PlannedTask, seen: Observations) -> Outcome | None:
             return void(FailureClass.COMMAND_ERROR, f"{turn.name}{reason}")
     if not taken:
         return void(FailureClass.COMMAND_ERROR, "no step left a report")
+    if seen.traffic and seen.traffic.run_budget_spent:
+        # Whatever the verdict would be: voiding the failed ones only would make the others look better.
+        return void(FailureClass.BUDGET_EXHAUSTED, f"a request was refused: {seen.traffic.limit}")
     if seen.traffic and seen.traffic.failed_before_first_turn:
         reason = seen.traffic.error or "no answer"
         return void(FailureClass.PROVIDER_ERROR, f"the model failed before its first turn: {reason}")

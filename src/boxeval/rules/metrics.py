@@ -26,6 +26,12 @@ _ORDER = {Op.LT: operator.lt, Op.LTE: operator.le, Op.GT: operator.gt, Op.GTE: o
 _TEST_FOLDERS = {"test", "tests", "__tests__", "spec", "specs"}
 _TEST_FILE = re.compile(r"(test_.*|.*_test\..*|.*\.(test|spec)\..*|conftest\.py)", re.DOTALL)
 _NO_FAILURE = "none"
+_REQUESTS = ("latency.modelMs", "cost.usd", "tools.totalCalls", "tools.failed")
+_STREAM = (
+    "stream.cumulativeSnapshots",
+    "stream.usageDoubleCounted",
+    "stream.segmentUsageMatchesMessages",
+)
 
 
 def measure(task: PlannedTask, seen: Observations, wall_ms: int) -> dict[str, Scalar]:
@@ -75,23 +81,35 @@ def _sane(value: Scalar) -> bool:
 
 def _of_traffic(traffic: ModelTraffic | None) -> dict[str, Scalar]:
     if traffic is None:
-        names = (
-            "latency.modelMs",
-            "tokens.input",
-            "tokens.output",
-            "tokens.total",
-            "cost.usd",
-            "tools.totalCalls",
-        )
-        return {"tokens.measured": False, **dict.fromkeys(names)}
+        return {**_tokens(None), "tokens.measured": False, **dict.fromkeys((*_REQUESTS, *_STREAM))}
+    stream, is_measured = traffic.stream, traffic.unmeasured_requests == 0
     return {
+        **_tokens(traffic if is_measured else None),
+        "tokens.measured": is_measured,
         "latency.modelMs": traffic.model_ms,
-        "tokens.measured": True,
+        "cost.usd": traffic.cost_usd,
+        "tools.totalCalls": traffic.tool_calls,
+        "tools.failed": traffic.failed_tool_calls,
+        **(
+            dict(zip(_STREAM, stream.model_dump().values(), strict=True))
+            if stream
+            else dict.fromkeys(_STREAM)
+        ),
+    }
+
+
+def _tokens(traffic: ModelTraffic | None) -> dict[str, Scalar]:
+    """Unmeasured is without counts: what was told of answers that were cut is too little (S21)."""
+    if traffic is None:
+        return dict.fromkeys(
+            f"tokens.{name}" for name in ("input", "output", "total", "cacheRead", "cacheWrite")
+        )
+    return {
         "tokens.input": traffic.input_tokens,
         "tokens.output": traffic.output_tokens,
         "tokens.total": traffic.input_tokens + traffic.output_tokens,
-        "cost.usd": traffic.cost_usd,
-        "tools.totalCalls": traffic.tool_calls,
+        "tokens.cacheRead": traffic.cache_read_tokens,
+        "tokens.cacheWrite": traffic.cache_write_tokens,
     }
 
 

@@ -88,6 +88,9 @@ def _unfinished(
     if limit := limit_hit(box, command):
         failure = FailureClass.OOM if limit == "memory" else FailureClass.RESOURCE_LIMIT
         return Unfinished(failure, limit, f"{text}; it hit the limit of its policy on {limit}")
+    if seen.traffic and seen.traffic.limit:
+        text += f"; it hit the limit of its policy on its model: {seen.traffic.limit}"
+        return Unfinished(FailureClass.RESOURCE_LIMIT, "model", text)
     if seen.traffic and seen.traffic.error:
         text += f"; model: {seen.traffic.error}"
     return Unfinished(FailureClass.RUNNER_FAILED, None, text)

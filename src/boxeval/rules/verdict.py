@@ -21,7 +21,8 @@ def decide(task: PlannedTask, seen: Observations, metrics: Mapping[str, Scalar])
 
     1. cancelled;
     2. a fault before the candidate ran;
-    3. a turn's box: isolation breach, engine fault, a model that failed before its first turn, a command
+    3. a turn's box: isolation breach, engine fault, a budget of the run that refused it an answer, a model
+       that failed before its first turn, a command
        that could not be started or whose end was not reported;
     4. a turn ended badly: deadline, limit of the policy, nonzero exit or signal. With `gradeIncomplete`,
        and something to check, grading goes on and alone decides;

@@ -40,14 +40,38 @@ _CHECKS = "`verify.checks`"
 _BOUNDARY = "the write boundary's verdicts"
 
 _MEASURED: tuple[tuple[str, MetricType, str, str, str], ...] = (
-    ("tokens.input", "number", "tokens", "Input tokens of all model requests.", _WIRE),
+    ("tokens.input", "number", "tokens", "Input tokens of all model requests, cached ones too.", _WIRE),
     ("tokens.output", "number", "tokens", "Output tokens of all model requests.", _WIRE),
     ("tokens.total", "number", "tokens", "Input and output tokens together.", _WIRE),
+    ("tokens.cacheRead", "number", "tokens", "Input tokens read from a cache.", _WIRE),
+    ("tokens.cacheWrite", "number", "tokens", "Input tokens written to a cache.", _WIRE),
     ("tokens.measured", "bool", "", "Whether the token counts were measured.", _WIRE),
     ("latency.wallMs", "number", "ms", "Wall time of the trial.", _CONTROLLER),
     ("latency.modelMs", "number", "ms", "Time spent in model requests.", _WIRE),
-    ("cost.usd", "number", "USD", "Cost of all model requests.", _WIRE),
+    ("cost.usd", "number", "USD", "Cost of all model requests; null if that of any is not known.", _WIRE),
     ("tools.totalCalls", "number", "calls", "Tool calls, each call id once.", _WIRE),
+    (
+        "tools.failed",
+        "number",
+        "calls",
+        "Tool calls that failed; null where the protocol does not tell.",
+        _WIRE,
+    ),
+    (
+        "stream.cumulativeSnapshots",
+        "number",
+        "pieces",
+        "Pieces of text that repeat all that came before.",
+        _WIRE,
+    ),
+    ("stream.usageDoubleCounted", "bool", "", "Whether an answer told its usage more than once.", _WIRE),
+    (
+        "stream.segmentUsageMatchesMessages",
+        "bool",
+        "",
+        "Whether the usage of all answers is that of all different messages.",
+        _WIRE,
+    ),
     (
         "patch.filesChanged",
         "number",
@@ -78,7 +102,17 @@ _MEASURED: tuple[tuple[str, MetricType, str, str, str], ...] = (
         "Steps where something could not be undone.",
         _BOUNDARY,
     ),
+<<<<<<< HEAD
     ("tools.failed", "number", "calls", "Tool calls that failed.", _JOURNAL),
+=======
+)
+
+_LATER: tuple[tuple[str, MetricType, str, str, str], ...] = (
+    ("receiptUsage.measured", "bool", "", "Whether the agent's journal has usage.", _JOURNAL),
+    ("receiptUsage.receiptCount", "number", "receipts", "Usage entries in the agent's journal.", _JOURNAL),
+    ("receiptUsage.totalTokens", "number", "tokens", "Tokens as the agent counted them.", _JOURNAL),
+    ("receiptUsage.costUsd", "number", "USD", "Cost as the agent counted it.", _JOURNAL),
+>>>>>>> e3e7a5e (Rebuild the gateway's core: budgets, pauses, metering, richer scripts; upstream and replayed models inside)
     ("tools.blocked", "number", "calls", "Tool calls that permissions refused.", _JOURNAL),
     ("receipt.sealed", "bool", "", "Whether the agent sealed its run.", _JOURNAL),
     ("receipt.count", "number", "receipts", "Receipts that the agent wrote.", _JOURNAL),
