@@ -40,16 +40,19 @@ def measure(task: PlannedTask, seen: Observations, wall_ms: int) -> dict[str, Sc
     `result.pass` and `result.failureClass` say how the trial stands by everything but its assertions, so that
     an assertion may use them; both are None unless that much is scored, and the class is "none" for a pass.
     """
+    wire, journal = _of_traffic(seen.traffic), of_journal(task, seen)
+    if journal["tools.failed"] is None:
+        journal["tools.failed"] = wire["tools.failed"]
     return {
         "latency.wallMs": wall_ms,
-        **_of_traffic(seen.traffic),
+        **wire,
         **_of_changes(seen),
         "verifier.exitCode": _last_exit(seen.grader),
         "task.exitCode": (task_exit := _last_exit(seen.measure)),
         "task.solved": None if task_exit is None else task_exit == 0,
         **_of_checks(seen),
         "process.orphanedChildren": _orphans(task, seen),
-        **of_journal(task, seen),
+        **journal,
         **_of_boundary(task, seen),
         **_of_result(task, seen),
     }

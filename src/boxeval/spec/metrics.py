@@ -54,8 +54,8 @@ _MEASURED: tuple[tuple[str, MetricType, str, str, str], ...] = (
         "tools.failed",
         "number",
         "calls",
-        "Tool calls that failed; null where the protocol does not tell.",
-        _WIRE,
+        "Tool calls that failed; null where neither tells.",
+        "the agent's own journal, else the wire",
     ),
     (
         "stream.cumulativeSnapshots",
@@ -102,17 +102,6 @@ _MEASURED: tuple[tuple[str, MetricType, str, str, str], ...] = (
         "Steps where something could not be undone.",
         _BOUNDARY,
     ),
-<<<<<<< HEAD
-    ("tools.failed", "number", "calls", "Tool calls that failed.", _JOURNAL),
-=======
-)
-
-_LATER: tuple[tuple[str, MetricType, str, str, str], ...] = (
-    ("receiptUsage.measured", "bool", "", "Whether the agent's journal has usage.", _JOURNAL),
-    ("receiptUsage.receiptCount", "number", "receipts", "Usage entries in the agent's journal.", _JOURNAL),
-    ("receiptUsage.totalTokens", "number", "tokens", "Tokens as the agent counted them.", _JOURNAL),
-    ("receiptUsage.costUsd", "number", "USD", "Cost as the agent counted it.", _JOURNAL),
->>>>>>> e3e7a5e (Rebuild the gateway's core: budgets, pauses, metering, richer scripts; upstream and replayed models inside)
     ("tools.blocked", "number", "calls", "Tool calls that permissions refused.", _JOURNAL),
     ("receipt.sealed", "bool", "", "Whether the agent sealed its run.", _JOURNAL),
     ("receipt.count", "number", "receipts", "Receipts that the agent wrote.", _JOURNAL),
@@ -150,21 +139,10 @@ _LATER: tuple[tuple[str, MetricType, str, str, str], ...] = (
 )
 
 _LATER: tuple[tuple[str, MetricType, str, str, str], ...] = (
-    ("tokens.cacheRead", "number", "tokens", "Input tokens read from a cache.", _WIRE),
-    ("tokens.cacheWrite", "number", "tokens", "Input tokens written to a cache.", _WIRE),
     ("receiptUsage.measured", "bool", "", "Whether the agent's journal has usage.", _JOURNAL),
     ("receiptUsage.receiptCount", "number", "receipts", "Usage entries in the agent's journal.", _JOURNAL),
     ("receiptUsage.totalTokens", "number", "tokens", "Tokens as the agent counted them.", _JOURNAL),
     ("receiptUsage.costUsd", "number", "USD", "Cost as the agent counted it.", _JOURNAL),
-    ("stream.cumulativeSnapshots", "number", "events", "Stream events that repeat earlier ones.", _JOURNAL),
-    ("stream.usageDoubleCounted", "bool", "", "Whether usage is counted more than once.", _JOURNAL),
-    (
-        "stream.segmentUsageMatchesMessages",
-        "bool",
-        "",
-        "Whether segments and messages agree on usage.",
-        _JOURNAL,
-    ),
     ("chaos.seed", "number", "", "Seed of the fault schedule.", _CONTROLLER),
     ("chaos.faultInjected", "bool", "", "Whether the fault happened.", _CONTROLLER),
     ("chaos.exitCode", "number", "", "Exit code of the main process after the fault.", _CONTROLLER),
