@@ -7,7 +7,7 @@ WORKERS := $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 2 ] && n=2; [ $$
 PYTEST := $(VENV)/python -m pytest -q -n $(WORKERS)
 TESTS := tests
 
-.PHONY: help setup setup-dev run test test-fast lint format bench contracts docs images prove-empty-engine clean
+.PHONY: help setup setup-dev run test test-fast lint format bench faults tamper contracts docs images prove-empty-engine clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,13 @@ format:  ## Format the sources and mend what can be mended
 
 bench: setup images  ## Measure a trial against bare containers, write build/bench.json
 	@$(VENV)/python scripts/bench.py
+
+faults: setup images  ## Every engine fault at every request of a run (half an hour)
+	@PYTHONPATH=tests $(VENV)/python scripts/engine_faults.py
+
+tamper:  ## Tamper with a sealed run in 150,000 ways (ten minutes)
+	@scripts/setup-venv dev
+	@PYTHONPATH=tests $(VENV)/python scripts/tamper.py
 
 contracts:  ## Say which promises of tests/contract.toml are claimed by tests
 	@scripts/setup-venv dev

@@ -41,6 +41,7 @@ static int out_pipe[2], err_pipe[2]; /* one pair for all commands: a server star
 static int signals = -1;
 static int64_t deadline = -1;
 static int timed_out;
+static int64_t stalled_ms; /* longest single wait for our report to be taken */
 
 struct job {
     char *data;
@@ -98,7 +99,10 @@ static void put(const void *data, size_t size)
             size -= (size_t)n;
         } else if (n < 0 && errno == EAGAIN) {
             struct pollfd p = {.fd = REPORT, .events = POLLOUT};
+            int64_t since = now_ms();
             poll(&p, 1, wait_left());
+            if (now_ms() - since > stalled_ms)
+                stalled_ms = now_ms() - since;
             check_deadline();
         } else if (n < 0 && errno != EINTR) {
             die(74);
@@ -340,6 +344,7 @@ static int run(struct job *job, int *orphans)
         die(71);
     int64_t began = now_ms();
     timed_out = 0;
+    stalled_ms = 0;
     deadline = began + job->timeout_ms;
     pid_t pid = fork();
     if (pid == 0)
@@ -359,9 +364,10 @@ static int run(struct job *job, int *orphans)
     close(trouble[0]);
     deadline = -1;
     *orphans = alive();
-    int n = snprintf(text, sizeof text, "exit=%d\nsignal=%d\ntimed_out=%d\nspawn_error=%s\nwall_ms=%lld\n",
+    int n = snprintf(text, sizeof text,
+                     "exit=%d\nsignal=%d\ntimed_out=%d\nspawn_error=%s\nwall_ms=%lld\nstalled_ms=%lld\n",
                      WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0, timed_out,
-                     why, (long long)(now_ms() - began));
+                     why, (long long)(now_ms() - began), (long long)stalled_ms);
     frame('R', text, (uint32_t)n);
     return timed_out || why[0] || status != 0;
 }

@@ -13,6 +13,8 @@ import platformdirs
 from boxeval.errors import UsageError
 
 PACKAGE = Path(__file__).parent
+ENGINE_TIMEOUT_S = 120
+"""Starts can take a minute under load; longer than this is the engine's fault (docs/engine-notes.md)."""
 
 
 def resource(kind: str) -> Path:
@@ -35,6 +37,7 @@ class Settings:
     key_file: Path | None
     jobs: int | None
     hermetic: bool
+    engine_timeout_s: int = ENGINE_TIMEOUT_S
 
     @property
     def runs_dir(self) -> Path:
@@ -69,6 +72,7 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         key_file=Path(key_file) if key_file else None,
         jobs=_positive(environ, "BOXEVAL_JOBS"),
         hermetic=hermetic == "1",
+        engine_timeout_s=_positive(environ, "BOXEVAL_ENGINE_TIMEOUT_S") or ENGINE_TIMEOUT_S,
     )
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from boxeval.errors import BoxError
-from boxeval.sandbox.box import Box, BoxEnd, CommandEnd
+from boxeval.sandbox.box import Box, BoxEnd
 from boxeval.sandbox.job import Job, shell
+from boxeval.sandbox.shim_frames import CommandEnd
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "ONLY": "this"}
 MakeBox = Callable[..., Box]

@@ -34,7 +34,9 @@ from boxeval.sandbox.probes.inside import INSIDE
 from boxeval.sandbox.probes.live import LIVE
 from boxeval.sandbox.probes.outside import OUTSIDE
 from boxeval.sandbox.probes.report import ProbeResult, Verdict
+from boxeval.sandbox.shim_frames import job_frame
 from boxeval.sandbox.slot import Slot, remove_volume
+from boxeval.sandbox.waits import Waits
 from boxeval.spec.policy import Policy
 from engine_runs import settings_in
 
@@ -408,13 +410,13 @@ def test_a_gateway_that_stays_open(ground: Ground, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_deadline_that_nobody_keeps_inside(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = box_module._encode
+    right = job_frame
 
     def patient(job: Any, last: bool) -> bytes:
         return right(job, last).replace(b"1000\0", b"60000\0", 1)
 
-    monkeypatch.setattr(box_module, "_encode", patient)
-    monkeypatch.setattr(box_module, "GRACE_S", 5)
+    monkeypatch.setattr(box_module, "job_frame", patient)
+    monkeypatch.setattr(ground.engine, "waits", Waits(40))  # 5 s of grace
     assert not outside_or_error(ground, "daemon-gone")
 
 

@@ -18,6 +18,7 @@ from boxeval.errors import BoxError, EngineError, HostileTree
 from boxeval.sandbox.attach import Attachment
 from boxeval.sandbox.changes import OldContent, Told
 from boxeval.sandbox.keeper import KeeperClient
+from boxeval.sandbox.waits import Waits
 from boxeval.spec.policy import CollectCaps, Policy
 
 CAPS = CollectCaps(bytes=1000, members=5, depth=4, name_bytes=10, path_bytes=30, time_ms=1000)
@@ -63,7 +64,7 @@ def client() -> Iterator[Client]:
 
         feeders.append(threading.Thread(target=feed))
         feeders[-1].start()
-        return KeeperClient(Attachment(ours, Keep()))
+        return KeeperClient(Attachment(ours, Keep()), Waits(1))
 
     yield make
     for one in opened:
@@ -219,7 +220,7 @@ def test_a_stream_of_complaints_alone_ends_with_the_time_that_it_has(client: Cli
     attached = client(again=block(b"complaint", stream=2))
     began = time.monotonic()
     with pytest.raises(BoxError, match="in time"):
-        attached.request("hello", timeout_s=0.5)
+        attached.request("hello")
     assert time.monotonic() - began < 5
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from boxeval.receipts.canonical import MalformedError, canonical, read
+from boxeval.receipts.canonical import MalformedError, OtherVersionError, canonical, read
 from boxeval.receipts.keys import SigningKey
 from boxeval.spec.base import Record, Sha256
 from boxeval.spec.receipt import Receipt
@@ -62,7 +62,11 @@ def seal(receipt: Receipt, key: SigningKey) -> bytes:
 
 def open_line(line: bytes) -> Envelope:
     """Read an envelope, strictly; `MalformedError` says what is wrong. The signature is not checked here."""
-    return read(Envelope, line)
+    try:
+        return read(Envelope, line)
+    except OtherVersionError as error:
+        # Versions are told apart by what is signed, and of this nothing can be believed.
+        raise MalformedError(f"not an envelope: {error}") from None
 
 
 def line_hash(line: bytes) -> str:

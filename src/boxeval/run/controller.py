@@ -115,13 +115,13 @@ class _Run:
         if not finished:
             return self._at_once()
         if progress.error is not None:
-            self._reaper.drain(self._hurried)
+            self._remove_all()
             raise _as_ours(progress.error)
         if progress.stopped_because:
             self._watcher.note(f"stopped: {progress.stopped_because}")
         name = signal.Signals(self._signals.first).name if self._signals.first else None
         checkpoint = self._ledger.close(name)
-        return self._end(checkpoint, self._reaper.drain(self._hurried))
+        return self._end(checkpoint, self._remove_all())
 
     def _work(self, shared: Shared, progress: Progress) -> bool:
         """Shared trials by all workers, then exclusive ones by one. False if a second signal cut it short."""
@@ -161,12 +161,23 @@ class _Run:
 
     def _at_once(self) -> RunEnd:
         """A second signal: do not wait for seals; take down all that is ours by its labels."""
-        left: list[str] = []
+        return self._end(None, self._abandon())
+
+    def _remove_all(self) -> tuple[str, ...]:
+        """Let the reaper finish, then take what is left by its labels: what an engine made after we gave up on it,
+        and what it would not remove before. One line for each thing that stays.
+        """
+        left = self._reaper.drain(self._hurried)
+        return (*left, *still) if (still := self._abandon()) else ()
+
+    def _abandon(self) -> tuple[str, ...]:
+        if self._hurried():
+            self._yard.engine.hurry()
         try:
             abandon(self._yard.engine, self._yard.owner, self._yard.run_id)
         except BoxevalError as error:
-            left.append(str(error))
-        return self._end(None, tuple(left))
+            return (str(error),)
+        return ()
 
     def _end(self, checkpoint: str | None, left: tuple[str, ...]) -> RunEnd:
         return RunEnd(

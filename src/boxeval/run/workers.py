@@ -93,6 +93,11 @@ class Progress:
                 if limit is not None and self._failures >= limit:
                     self.stopped_because = f"--max-failures {limit} was reached"
 
+    def stop(self, why: str) -> None:
+        """Nothing more is started."""
+        with self._lock:
+            self.stopped_because = self.stopped_because or why
+
     def fail(self, error: BaseException) -> None:
         """Our own fault or the disk's: nothing more is started."""
         with self._lock:
@@ -123,6 +128,7 @@ class Worker(threading.Thread):
                 if trial.outcome.verdict_class is VerdictClass.INFRA:
                     # A slot in which the engine or a kill failed is not used again.
                     self._close()
+                    self._await_engine()
         except BaseException as error:
             self._progress.fail(error)
         finally:
@@ -178,10 +184,11 @@ class Worker(threading.Thread):
 
     def _close(self) -> None:
         slot, self._slot = self._slot, None
-        if slot is None:
-            return
-        try:
-            slot.close()
-        except Exception as error:
-            # Whatever it is, what is sealed is sealed and the other slots go on.
-            self._shared.reaper.note(str(error) or repr(error))
+        if slot is not None:
+            self._shared.reaper.close(slot)
+
+    def _await_engine(self) -> None:
+        """An engine that restarts spoils the trials that run, not all that wait."""
+        cancel = self._shared.cancel
+        if not self._shared.yard.engine.answers(lambda: cancel.is_set) and not cancel.is_set:
+            self._progress.stop("the engine does not answer any more")

@@ -16,6 +16,7 @@ from typing import Any
 
 from boxeval.errors import BoxError
 from boxeval.sandbox.engine import Engine, engine_errors
+from boxeval.sandbox.waits import Waits
 
 MAX_FRAME = 1 << 20
 MAX_STDERR = 4096
@@ -26,8 +27,10 @@ STDOUT = 1
 class Attachment:
     """One attached container. Not safe for two readers; `close` may come from any thread."""
 
-    def __init__(self, connection: socket.socket, keep: Any) -> None:
+    def __init__(self, connection: socket.socket, keep: Any, input_s: float | None = None) -> None:
+        """`input_s` is for the box to take what is sent to it at once."""
         self._socket = connection
+        self._input_s = Waits().input_s if input_s is None else input_s
         self._keep = keep  # the SDK's response owns the connection
         self._held = bytearray()
         self._stream = STDOUT
@@ -42,17 +45,17 @@ class Attachment:
                 container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             )
         connection: socket.socket = getattr(raw, "_sock", raw)
-        return cls(connection, raw)
+        return cls(connection, raw, engine.waits.input_s)
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
         """Send one frame whole, or raise BoxError."""
         self.send_all(((kind, payload),))
 
-    def send_all(self, frames: Iterable[tuple[bytes, bytes]], timeout_s: float = 60) -> None:
-        """Send frames, small ones together; `timeout_s` is for the box to take what was sent at once."""
+    def send_all(self, frames: Iterable[tuple[bytes, bytes]]) -> None:
+        """Send frames, small ones together."""
         held = bytearray()
         try:
-            self._socket.settimeout(timeout_s)
+            self._socket.settimeout(self._input_s)
             for kind, payload in frames:
                 held += kind + struct.pack(">I", len(payload)) + payload
                 if len(held) > AT_ONCE:

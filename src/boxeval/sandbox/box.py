@@ -11,7 +11,7 @@ from typing import Any
 
 from docker.errors import APIError
 
-from boxeval.errors import BoxError, BoxevalError, IsolationError
+from boxeval.errors import BoxError, BoxevalError, EngineError, IsolationError
 from boxeval.sandbox.attach import Attachment
 from boxeval.sandbox.capture import Bounded
 from boxeval.sandbox.engine import Engine, engine_errors
@@ -23,32 +23,16 @@ from boxeval.sandbox.settings import (
     host_config,
     kernel_differences,
 )
+from boxeval.sandbox.shim_frames import CommandEnd, LastReport, command_end, facts_of, job_frame, last_report
 from boxeval.spec.policy import Policy
 
-START_S = 120
-GRACE_S = 15
-"""The shim keeps the deadline itself; this much later its box is killed from outside."""
-SETTLE_S = 20
-REMOVE_S = 20
+SIGKILLED = 128 + 9
 CGROUPS = (
     "/sys/fs/cgroup/*/docker/{id}",
     "/sys/fs/cgroup/docker/{id}",
     "/sys/fs/cgroup/system.slice/docker-{id}.scope",
     "/sys/fs/cgroup/*/system.slice/docker-{id}.scope",
 )
-
-
-@dataclass(slots=True)
-class CommandEnd:
-    """How one command ended. `exit_code` is None if it was ended by `signal` or never started."""
-
-    exit_code: int | None
-    signal: int | None
-    timed_out: bool
-    spawn_error: str | None
-    wall_ms: int
-    stdout: Bounded
-    stderr: Bounded
 
 
 @dataclass(slots=True)
@@ -89,7 +73,7 @@ class Box:
         self.end = BoxEnd(spec.image_id)
         with engine_errors(f"create box {spec.name}"):
             self.id = create_container(engine, _config(spec), spec.name)
-        self._reported = False
+        self._reported = self._overdue = False
         self._attachment: Attachment | None = None
 
     def start(self) -> None:
@@ -99,14 +83,15 @@ class Box:
         """
         with engine_errors(f"inspect box {self.spec.name}"):
             inspected: dict[str, Any] = self._engine.api.inspect_container(self.id)
-        self._refuse(engine_differences(self.spec.policy, self.spec.mounts, inspected))
+            differences = engine_differences(self.spec.policy, self.spec.mounts, inspected)
+        self._refuse(differences)
         self._attachment = Attachment.open(self._engine, self.id)
         with engine_errors(f"start box {self.spec.name}"):
             self._engine.api.start(self.id)
-        kind, payload = self._frame(time.monotonic() + START_S)
+        kind, payload = self._frame(time.monotonic() + self._engine.waits.start_s)
         if kind != b"H":
             raise BoxError("the shim did not say hello")
-        self._refuse(kernel_differences(self.spec.policy, _facts(payload)))
+        self._refuse(kernel_differences(self.spec.policy, facts_of(payload)))
 
     def _refuse(self, differences: tuple[str, ...]) -> None:
         if differences:
@@ -117,8 +102,8 @@ class Box:
         """Run one command to its end. After `last`, a failure or a timeout the box ends too."""
         cap = self.spec.policy.limits.output_kib * 1024
         out, err = Bounded(job.stdout_bytes or cap), Bounded(cap)
-        self._connection.send(b"J", _encode(job, last))
-        until = time.monotonic() + job.timeout_ms / 1000 + GRACE_S
+        self._connection.send(b"J", job_frame(job, last))
+        until = time.monotonic() + job.timeout_ms / 1000 + self._engine.waits.grace_s
         while True:
             kind, payload = self._frame(until)
             if kind == b"O":
@@ -126,8 +111,11 @@ class Box:
             elif kind == b"E":
                 err.feed(payload)
             elif kind == b"R":
-                end = _command_end(_facts(payload), out, err)
+                end = command_end(payload, out, err)
                 self.end.commands.append(end)
+                if end.timed_out and end.stalled_ms > self._engine.waits.stall_ms:
+                    # A command that prints waits for the engine, and its deadline goes on.
+                    self.end.error = f"the engine took no output for {end.stalled_ms} ms before the deadline"
                 return end
             else:
                 raise BoxError("the shim sent an unexpected frame")
@@ -137,14 +125,14 @@ class Box:
 
         Shim gone (end of its stream), engine says exited, cgroup empty or gone. Sets `settled` only if all three hold.
         """
-        until = time.monotonic() + SETTLE_S
-        self._finish(until)
-        with engine_errors(f"wait for box {self.spec.name}"):
-            self._engine.api.wait(self.id, timeout=SETTLE_S)
+        self._finish(time.monotonic() + self._engine.waits.settle_s)
+        self._await_exit()
         if not self._reported or self.end.oom_kills:
             with engine_errors(f"inspect box {self.spec.name}"):
                 state = self._engine.api.inspect_container(self.id)["State"]
-            self.end.engine_oom_flag = bool(state.get("OOMKilled"))
+                # The flag is also up for a child; the shim itself was killed if it ended by a signal that is not ours.
+                by_sigkill = state["ExitCode"] == SIGKILLED and not self._overdue
+                self.end.engine_oom_flag = bool(state.get("OOMKilled")) and by_sigkill
         left = _cgroup_processes(self.id)
         self.end.survivors += left
         self.end.settled = self.end.survivors == 0
@@ -154,24 +142,35 @@ class Box:
         """Ask the shim to end the box, and read its last report."""
         if self._attachment is None:
             return
-        try:
+        # A shim that was hung up ends its box by itself; one that is killed here could not be told from one that was
+        # killed for want of memory.
+        with contextlib.suppress(BoxError):
             # A shim whose box has ended already does not read this; its report is in the stream all the same.
             with contextlib.suppress(BoxError):
                 self._connection.send(b"X")
             while True:
                 kind, payload = self._frame(until)
                 if kind == b"F":
-                    self._take_report(_facts(payload))
+                    self._take_report(last_report(payload))
                     return
-        except BoxError:
-            self.kill()
 
-    def _take_report(self, facts: dict[str, str]) -> None:
+    def _await_exit(self) -> None:
+        """The engine's word that the box has exited; a box that does not by itself is killed."""
+        settle_s = self._engine.waits.settle_s
+        with contextlib.suppress(EngineError), engine_errors(f"wait for box {self.spec.name}"):
+            self._engine.api.wait(self.id, timeout=settle_s)
+            return
+        self._overdue = True
+        self.kill()
+        with engine_errors(f"wait for box {self.spec.name}"):
+            self._engine.api.wait(self.id, timeout=settle_s)
+
+    def _take_report(self, report: LastReport) -> None:
         end = self.end
-        end.orphans, end.survivors = int(facts["orphans"]), int(facts["survivors"])
-        end.oom_kills, end.pids_denied = int(facts["oom_kills"]), int(facts["pids_denied"])
-        end.cpu_ms, end.max_rss_kib = int(facts["cpu_ms"]), int(facts["max_rss_kib"])
-        end.full = tuple(facts["full"].split())
+        end.orphans, end.survivors = report.orphans, report.survivors
+        end.oom_kills, end.pids_denied = report.oom_kills, report.pids_denied
+        end.cpu_ms, end.max_rss_kib = report.cpu_ms, report.max_rss_kib
+        end.full = report.full
         self._reported = True
 
     @property
@@ -189,6 +188,7 @@ class Box:
         try:
             frame = self._connection.receive(until)
         except TimeoutError:
+            self._overdue = True
             self.kill()
             raise BoxError("the shim did not report in time") from None
         if frame is None:
@@ -218,7 +218,7 @@ def create_container(engine: Engine, config: dict[str, Any], name: str) -> str:
 
 def remove_container(engine: Engine, container: str) -> None:
     """Remove a container and its anonymous volumes, also while it runs; return when it is gone."""
-    until = time.monotonic() + REMOVE_S
+    until = time.monotonic() + engine.waits.remove_s
     with engine_errors(f"remove container {container[:12]}"):
         while True:
             try:
@@ -250,41 +250,6 @@ def _config(spec: BoxSpec) -> dict[str, Any]:
         "Healthcheck": {"Test": ["NONE"]},
         "HostConfig": host_config(spec.policy, spec.mounts),
     }
-
-
-def _encode(job: Job, last: bool) -> bytes:
-    env = [f"{name}={value}" for name, value in job.env.items()]
-    fields = [
-        str(job.timeout_ms),
-        str(int(last)),
-        str(len(job.argv)),
-        str(len(env)),
-        job.cwd,
-        *job.argv,
-        *env,
-    ]
-    if any("\0" in text for text in fields):
-        raise BoxError("a command, its environment or its directory holds a NUL")
-    return b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in fields) + job.stdin
-
-
-def _facts(payload: bytes) -> dict[str, str]:
-    lines = payload.decode("ascii", "replace").splitlines()
-    return {name: value for name, _, value in (line.partition("=") for line in lines)}
-
-
-def _command_end(facts: dict[str, str], out: Bounded, err: Bounded) -> CommandEnd:
-    signal = int(facts["signal"])
-    failed_to_start = facts["spawn_error"] or None
-    return CommandEnd(
-        exit_code=None if signal or failed_to_start else int(facts["exit"]),
-        signal=signal or None,
-        timed_out=facts["timed_out"] == "1",
-        spawn_error=failed_to_start,
-        wall_ms=int(facts["wall_ms"]),
-        stdout=out,
-        stderr=err,
-    )
 
 
 def cgroup_directories(container: str) -> Iterator[Path]:

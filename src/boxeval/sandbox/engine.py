@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,10 +20,13 @@ import urllib3
 from docker.errors import APIError, DockerException, ImageNotFound
 
 from boxeval.errors import BoxevalError, EngineError, EngineMissing, EngineUnsupported, ImageError
+from boxeval.sandbox.waits import Waits
+from boxeval.settings import load_settings
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
-TIMEOUT_S = 120
-"""Starts can take a minute under load; longer than this is the engine's fault (docs/engine-notes.md)."""
+AGAIN_S = 0.2
+"""Between two questions whether the engine is back."""
+HURRIED_S = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,36 +72,31 @@ class EngineFacts:
 class Engine:
     """One connection pool to one engine. Safe to share between threads."""
 
-    def __init__(self, host: str, client: docker.APIClient) -> None:
+    def __init__(self, host: str, client: docker.APIClient, waits: Waits | None = None) -> None:
         self.host = host
         self.api = client
+        self.waits = waits or Waits()
 
     @cached_property
     def facts(self) -> EngineFacts:
         """Ask once; the answer is good for the life of the process."""
         with engine_errors("engine info"):
-            info: dict[str, Any] = self.api.info()
-            version: dict[str, Any] = self.api.version()
-        components = {c["Name"]: c.get("Version", "") for c in version.get("Components") or ()}
-        runtime = info.get("DefaultRuntime") or "unknown"
-        return EngineFacts(
-            name="podman" if any("Podman" in name for name in components) else "docker",
-            version=version.get("Version", "unknown"),
-            api_version=version.get("ApiVersion", "unknown"),
-            runtime=runtime,
-            runtime_version=components.get(runtime, "unknown"),
-            runtimes=tuple(sorted(info.get("Runtimes") or ())),
-            components=components,
-            storage_driver=info.get("Driver", "unknown"),
-            cgroup_version=str(info.get("CgroupVersion") or "1"),
-            kernel=info.get("KernelVersion", "unknown"),
-            architecture=info.get("Architecture", "unknown"),
-            os=info.get("OperatingSystem", "unknown"),
-            cpus=info.get("NCPU", 1),
-            memory_bytes=info.get("MemTotal", 0),
-            root_dir=info.get("DockerRootDir", ""),
-            security=tuple(info.get("SecurityOptions") or ()),
-        )
+            return _facts(self.api.info(), self.api.version())
+
+    def answers(self, give_up: Callable[[], bool]) -> bool:
+        """Whether the engine answers, or does so again before the longest wait is over or `give_up` says so."""
+        until = time.monotonic() + self.waits.request_s
+        while True:
+            with contextlib.suppress(EngineError), engine_errors("ping"):
+                self.api.ping()
+                return True
+            if give_up() or time.monotonic() > until:
+                return False
+            time.sleep(AGAIN_S)
+
+    def hurry(self) -> None:
+        """From now on wait for each answer for a few seconds only: somebody wants to be gone."""
+        self.api.timeout = min(self.waits.request_s, HURRIED_S)
 
     def require_overlay_volumes(self) -> None:
         """Refuse, by name, an engine on which workspaces cannot be overlay volumes (design decision 3)."""
@@ -125,22 +125,47 @@ class Engine:
         self.api.close()
 
 
+def _facts(info: dict[str, Any], version: dict[str, Any]) -> EngineFacts:
+    components = {c["Name"]: c.get("Version", "") for c in version.get("Components") or ()}
+    runtime = info.get("DefaultRuntime") or "unknown"
+    return EngineFacts(
+        name="podman" if any("Podman" in name for name in components) else "docker",
+        version=version.get("Version", "unknown"),
+        api_version=version.get("ApiVersion", "unknown"),
+        runtime=runtime,
+        runtime_version=components.get(runtime, "unknown"),
+        runtimes=tuple(sorted(info.get("Runtimes") or ())),
+        components=components,
+        storage_driver=info.get("Driver", "unknown"),
+        cgroup_version=str(info.get("CgroupVersion") or "1"),
+        kernel=info.get("KernelVersion", "unknown"),
+        architecture=info.get("Architecture", "unknown"),
+        os=info.get("OperatingSystem", "unknown"),
+        cpus=info.get("NCPU", 1),
+        memory_bytes=info.get("MemTotal", 0),
+        root_dir=info.get("DockerRootDir", ""),
+        security=tuple(info.get("SecurityOptions") or ()),
+    )
+
+
 def connect(environ: dict[str, str] | None = None) -> Engine:
     """Connect to `DOCKER_HOST`, else to the default socket. Fails with one line that says what to do."""
-    host = (os.environ if environ is None else environ).get("DOCKER_HOST") or DEFAULT_HOST
+    environ = dict(os.environ) if environ is None else environ
+    host = environ.get("DOCKER_HOST") or DEFAULT_HOST
+    waits = Waits(load_settings(environ).engine_timeout_s)
     if host.startswith("unix://"):
-        _check_socket(Path(host.removeprefix("unix://")))
+        _check_socket(Path(host.removeprefix("unix://")), waits)
     try:
         # `auto` negotiates down to what an older engine speaks.
-        client = docker.APIClient(base_url=host, version="auto", timeout=TIMEOUT_S, num_pools=64)
+        client = docker.APIClient(base_url=host, version="auto", timeout=waits.request_s, num_pools=64)
     except (DockerException, requests.exceptions.RequestException) as error:
         raise EngineMissing(
             f"no Docker Engine answers at {host}: {_first_line(error)}; start it, or set DOCKER_HOST"
         ) from error
-    return Engine(host, client)
+    return Engine(host, client, waits)
 
 
-def _check_socket(path: Path) -> None:
+def _check_socket(path: Path, waits: Waits) -> None:
     if not path.exists():
         raise EngineMissing(
             f"no Docker Engine: {path} does not exist; install it (Debian, Ubuntu: apt-get install docker.io), "
@@ -152,7 +177,7 @@ def _check_socket(path: Path) -> None:
         )
     # The SDK would leave its socket open when this fails.
     with socket.socket(socket.AF_UNIX) as trial:
-        trial.settimeout(TIMEOUT_S)
+        trial.settimeout(waits.request_s)
         try:
             trial.connect(str(path))
         except OSError as error:
@@ -177,6 +202,9 @@ def engine_errors(what: str) -> Iterator[None]:
         OSError,
     ) as error:
         raise EngineError(f"{what}: {_first_line(error)}") from error
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        # Whatever is asked in here is taken apart in here: the answer was not of the form that engines give.
+        raise EngineError(f"{what}: the engine's answer makes no sense ({error!r:.200})") from error
 
 
 def _first_line(error: BaseException) -> str:

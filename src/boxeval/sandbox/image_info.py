@@ -42,7 +42,7 @@ def inspect(engine: Engine, reference: str) -> dict[str, Any] | None:
             answer: dict[str, Any] = engine.api.inspect_image(reference)  # type: ignore[no-untyped-call]
         except NotFound:
             return None
-    return answer
+        return answer if answer["Id"] else None
 
 
 def finished(engine: Engine, recipe: Recipe) -> ImageInfo | None:

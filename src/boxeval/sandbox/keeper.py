@@ -21,6 +21,7 @@ from boxeval.sandbox.keeper_frames import (
     answer_of,
     parsed,
 )
+from boxeval.sandbox.waits import Waits
 from boxeval.spec.policy import CollectCaps, Policy
 from boxeval.spec.tree import FixtureEntry
 from boxeval.spec.trial import EntryKind
@@ -29,32 +30,31 @@ M = TypeVar("M", bound=BaseModel)
 PIECE = 1 << 18
 PATHS_BYTES = 1 << 18
 """Of the paths in one frame."""
-ANSWER_S = 300
 GATEWAY_PORT = 8377
 
 
 class KeeperClient:
     """Requests to one keeper, one at a time."""
 
-    def __init__(self, attachment: Attachment) -> None:
-        self._attachment = attachment
+    def __init__(self, attachment: Attachment, waits: Waits | None = None) -> None:
+        self._attachment, self._waits = attachment, waits or Waits()
 
-    def request(self, op: str, timeout_s: float = ANSWER_S, **arguments: Any) -> dict[str, Any]:
+    def request(self, op: str, **arguments: Any) -> dict[str, Any]:
         """Send one request and return its answer. A refusal is an EngineError."""
         self._send(op, arguments)
-        return self._answer(op, time.monotonic() + timeout_s)
+        return self._answer(op)
 
     def put_fixture(self, key: str, policy: Policy, digest: str, entries: Iterable[FixtureEntry]) -> None:
         """Write a fixture into the cache under `key`; the keeper checks that its digest is `digest`."""
         self._send("put_fixture", {"key": key, "uid": policy.uid, "gid": policy.gid, "digest": digest})
         self._send_entries(entries)
-        self._answer("put_fixture", time.monotonic() + ANSWER_S)
+        self._answer("put_fixture")
 
     def fill_layer(self, name: str, policy: Policy, entries: Iterable[FixtureEntry]) -> None:
         """Write entries into an empty layer."""
         self._send("fill_layer", {"name": name, "uid": policy.uid, "gid": policy.gid})
         self._send_entries(entries)
-        self._answer("fill_layer", time.monotonic() + ANSWER_S)
+        self._answer("fill_layer")
 
     def collect(
         self,
@@ -81,7 +81,7 @@ class KeeperClient:
                 "all_old_bytes": old.all_bytes,
             },
         )
-        until = time.monotonic() + caps.time_ms / 1000 + 30
+        until = time.monotonic() + caps.time_ms / 1000 + self._waits.collect_s
         return ChangeStream(lambda: self._receive(until), caps, old, sink)
 
     def collect_home(self, paths: Sequence[bytes], caps: CollectCaps, sink: ContentSink) -> ChangeStream:
@@ -113,13 +113,13 @@ class KeeperClient:
                 batch, size = [], 0
         self._attachment.send(b"E", json.dumps(batch).encode())
         self._attachment.send(b"Z")
-        answer = self._answer("rollback", time.monotonic() + ANSWER_S)
+        answer = self._answer("rollback")
         return parsed(RollbackAnswer, json.dumps(answer).encode()).faults
 
     def list_fixture(self, key: str) -> Iterator[tuple[bytes, EntryKind]]:
         """Path and kind of everything in a cached fixture, to be read at once and to the end."""
         self._send("list_fixture", {"key": key})
-        until = time.monotonic() + ANSWER_S
+        until = time.monotonic() + self._waits.answer_s
         kind, payload = self._receive(until)
         while kind == b"E":
             entry = parsed(ListedEntry, payload)
@@ -170,8 +170,8 @@ class KeeperClient:
     def _send_entries(self, entries: Iterable[FixtureEntry]) -> None:
         self._attachment.send_all(_frames_of(entries))
 
-    def _answer(self, op: str, until: float) -> dict[str, Any]:
-        answer = answer_of(*self._receive(until))
+    def _answer(self, op: str) -> dict[str, Any]:
+        answer = answer_of(*self._receive(time.monotonic() + self._waits.answer_s))
         if "error" in answer:
             raise EngineError(f"keeper: {op}: {answer['error']}")
         return answer

@@ -1,7 +1,8 @@
 """Names and labels of everything we create: nothing else is ever removed, nothing of ours is forgotten.
 
 `boxeval.owner` is this home's id and this boot's id; `boxeval.controller` is pid and start time of the
-process that made the object, so that a recycled pid is not mistaken for a live controller.
+process that made the object, so that a recycled pid is not mistaken for a live controller. `boxeval.deadline` is in
+seconds since that boot, so that no step of the wall clock makes a sweep take what is in use.
 """
 
 from __future__ import annotations
@@ -48,20 +49,25 @@ class Owner:
             ROLE: role,
             OWNER: self.label,
             CONTROLLER: self.controller,
-            DEADLINE: str(int(time.time() + lifetime_s)),
+            DEADLINE: str(int(since_boot_s() + lifetime_s)),
         }
 
-    def is_orphan(self, labels: dict[str, str], now: float) -> bool:
+    def is_orphan(self, labels: dict[str, str], now_s: float) -> bool:
         """True for an object of this home whose controller is gone, or which is past its deadline."""
         if RUN not in labels:
             return False
         home, _, boot = labels.get(OWNER, "").partition(".")
         if home != self.home:
             return False
-        if boot != self.boot or now > _number(labels.get(DEADLINE, "")):
+        if boot != self.boot or now_s > _number(labels.get(DEADLINE, "")):
             return True
         pid, _, started = labels.get(CONTROLLER, "").partition(".")
         return not pid.isdigit() or _start_time(int(pid)) != started
+
+
+def since_boot_s() -> float:
+    """The clock of deadlines: nobody sets it, and a label of another boot is told by `boxeval.owner`."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _number(text: str) -> float:

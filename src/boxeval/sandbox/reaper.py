@@ -1,4 +1,4 @@
-"""Removes boxes and volumes in the background, so that no trial waits for it; counts what would not go."""
+"""Removes boxes, volumes and slots in the background, so that no trial waits for it; counts what would not go."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 from boxeval.sandbox.box import Box
 from boxeval.sandbox.engine import Engine
-from boxeval.sandbox.slot import remove_volume
-
-DRAIN_S = 120
+from boxeval.sandbox.slot import Slot, remove_volume
 
 
 class Reaper:
@@ -19,23 +18,23 @@ class Reaper:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._queue: queue.SimpleQueue[tuple[Box | None, tuple[str, ...]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._left: list[str] = []
         self._thread = threading.Thread(target=self._work, name="boxeval-reaper", daemon=True)
         self._thread.start()
 
     def take(self, box: Box | None, volumes: tuple[str, ...] = ()) -> None:
         """Remove a settled box, then the volumes that it had mounted."""
-        self._queue.put((box, volumes))
+        self._queue.put(partial(self._remove, box, volumes))
 
-    def note(self, left: str) -> None:
-        """Tell of something that somebody else could not remove."""
-        self._left.append(left)
+    def close(self, slot: Slot) -> None:
+        """Close a slot, after what was taken before."""
+        self._queue.put(slot.close)
 
     def drain(self, hurried: Callable[[], bool] = lambda: False) -> tuple[str, ...]:
         """Finish; return one line for each object that could not be removed. Ends early once `hurried`."""
         self._queue.put(None)
-        until = time.monotonic() + DRAIN_S
+        until = time.monotonic() + self._engine.waits.drain_s
         while self._thread.is_alive() and time.monotonic() < until and not hurried():
             self._thread.join(0.2)
         if self._thread.is_alive():
@@ -43,13 +42,15 @@ class Reaper:
         return tuple(self._left)
 
     def _work(self) -> None:
-        while (item := self._queue.get()) is not None:
-            box, volumes = item
+        while (remove := self._queue.get()) is not None:
             try:
-                if box is not None:
-                    box.remove()
-                for volume in volumes:
-                    remove_volume(self._engine, volume)
+                remove()
             except Exception as error:
                 # Whatever it is, the rest of the queue must still go.
                 self._left.append(str(error) or repr(error))
+
+    def _remove(self, box: Box | None, volumes: tuple[str, ...]) -> None:
+        if box is not None:
+            box.remove()
+        for volume in volumes:
+            remove_volume(self._engine, volume)

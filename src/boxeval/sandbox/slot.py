@@ -20,9 +20,9 @@ from typing import Any
 
 from docker.errors import APIError, NotFound
 
-from boxeval.errors import BoxError
+from boxeval.errors import BoxError, EngineError
 from boxeval.sandbox.attach import Attachment
-from boxeval.sandbox.box import REMOVE_S, Box, BoxSpec, create_container, remove_container
+from boxeval.sandbox.box import Box, BoxSpec, create_container, remove_container
 from boxeval.sandbox.engine import Engine, engine_errors
 from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.job import HOME, TMP
@@ -90,7 +90,9 @@ class Slot:
         try:
             slot._open()
         except BaseException:
-            slot.close()
+            # The first fault is the one to tell; what does not go now is taken by its labels when the run ends.
+            with contextlib.suppress(EngineError):
+                slot.close()
             raise
         return slot
 
@@ -112,8 +114,8 @@ class Slot:
             attachment = Attachment.open(yard.engine, self.keeper_id)
             self._undo.callback(attachment.close)
             api.start(self.keeper_id)
-        self.keeper = KeeperClient(attachment)
-        hello = self.keeper.request("hello", timeout_s=120)
+        self.keeper = KeeperClient(attachment, yard.engine.waits)
+        hello = self.keeper.request("hello")
         if hello.get("protocol") != 1 or not hello.get("shim"):
             raise BoxError("the keeper image does not fit this version of boxeval; run: boxeval images build")
         self.keeper.request("trim_fixtures", keep=FIXTURES_KEPT, unused_s=FIXTURE_UNUSED_S)
@@ -272,7 +274,7 @@ class Slot:
 
 def remove_volume(engine: Engine, name: str) -> None:
     """Remove a volume; one that is gone already is fine."""
-    until = time.monotonic() + REMOVE_S
+    until = time.monotonic() + engine.waits.remove_s
     with engine_errors(f"remove volume {name}"), contextlib.suppress(NotFound):
         while True:
             try:

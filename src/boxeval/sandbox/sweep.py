@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from boxeval.errors import EngineError
 from boxeval.sandbox.box import remove_container
 from boxeval.sandbox.engine import Engine, engine_errors
-from boxeval.sandbox.ownership import CACHE, OWNER, RUN, Owner
+from boxeval.sandbox.ownership import CACHE, OWNER, RUN, Owner, since_boot_s
 from boxeval.sandbox.slot import GATEWAY_DIR, remove_volume
 
 SOCKET = "gateway.sock"
@@ -30,8 +29,8 @@ class Leftover:
 
 def orphans(engine: Engine, owner: Owner) -> tuple[Leftover, ...]:
     """What is left of this home's runs whose controller is gone or which are past their deadline."""
-    now = time.time()
-    return _labelled(engine, RUN, lambda labels: owner.is_orphan(labels, now))
+    now_s = since_boot_s()
+    return _labelled(engine, RUN, lambda labels: owner.is_orphan(labels, now_s))
 
 
 def of_run(engine: Engine, owner: Owner, run_id: str) -> tuple[Leftover, ...]:
@@ -43,22 +42,22 @@ def _labelled(engine: Engine, label: str, ours: Callable[[dict[str, str]], bool]
     with engine_errors("list what boxeval made"):
         containers: list[dict[str, Any]] = engine.api.containers(all=True, filters={"label": label})
         volumes: dict[str, Any] = engine.api.volumes(filters={"label": label})
-    containers = [c for c in containers if ours(c.get("Labels") or {})]
-    sockets = {
-        mount["Source"]
-        for c in containers
-        for mount in c.get("Mounts") or ()
-        if mount["Destination"] == GATEWAY_DIR and Path(mount["Source"]).is_dir()
-    }
-    return (
-        *(Leftover("container", c["Names"][0].lstrip("/"), c["Id"]) for c in containers),
-        *(Leftover("directory", path, path) for path in sorted(sockets)),
-        *(
-            Leftover("volume", v["Name"], v["Name"])
-            for v in volumes.get("Volumes") or ()
-            if ours(v.get("Labels") or {})
-        ),
-    )
+        containers = [c for c in containers if ours(c.get("Labels") or {})]
+        sockets = {
+            mount["Source"]
+            for c in containers
+            for mount in c.get("Mounts") or ()
+            if mount["Destination"] == GATEWAY_DIR and Path(mount["Source"]).is_dir()
+        }
+        return (
+            *(Leftover("container", (c["Names"] or [c["Id"]])[0].lstrip("/"), c["Id"]) for c in containers),
+            *(Leftover("directory", path, path) for path in sorted(sockets)),
+            *(
+                Leftover("volume", v["Name"], v["Name"])
+                for v in volumes.get("Volumes") or ()
+                if ours(v.get("Labels") or {})
+            ),
+        )
 
 
 def caches(engine: Engine, owner: Owner) -> tuple[Leftover, ...]:

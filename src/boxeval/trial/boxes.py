@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from boxeval.errors import EngineError, IsolationError
 from boxeval.receipts.blobs import BlobStore
-from boxeval.sandbox.box import Box, BoxEnd, CommandEnd
+from boxeval.sandbox.box import Box, BoxEnd
 from boxeval.sandbox.capture import Bounded
 from boxeval.sandbox.job import Job
+from boxeval.sandbox.shim_frames import CommandEnd
 from boxeval.spec.box import BoxResult, Capture, CommandResult
 from boxeval.trial.cancel import Cancel, Cancelled
 

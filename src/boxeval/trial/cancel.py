@@ -23,12 +23,13 @@ class Cancel:
         return self._set
 
     def set(self) -> None:
-        """Cancel: kill what runs."""
+        """Cancel: kill what runs. Returns at once."""
         with self._lock:
             self._set = True
             live = tuple(self._live)
+        # Side by side, since an engine that hangs must not keep who cancels.
         for box in live:
-            box.kill()
+            threading.Thread(target=box.kill, name="boxeval-kill", daemon=True).start()
 
     @contextmanager
     def watching(self, box: Box) -> Iterator[None]:

@@ -17,11 +17,11 @@ from boxeval.formats.boundaries import named
 from boxeval.formats.fixtures import Fixture, GitSource, inline_fixture, read_fixture
 from boxeval.rules.paths import readable
 from boxeval.rules.protect import holding as directories_of
-from boxeval.sandbox.box import CommandEnd
 from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.job import Job, shell
 from boxeval.sandbox.keeper_frames import FixtureAnswer
 from boxeval.sandbox.reaper import Reaper
+from boxeval.sandbox.shim_frames import CommandEnd
 from boxeval.sandbox.slot import AGENT, Slot
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import PlannedTask

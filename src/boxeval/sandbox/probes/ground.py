@@ -16,12 +16,13 @@ from types import TracebackType
 from typing import Literal
 
 from boxeval.formats.fixtures import inline_fixture
-from boxeval.sandbox.box import Box, BoxSpec, CommandEnd
+from boxeval.sandbox.box import Box, BoxSpec
 from boxeval.sandbox.engine import Engine
 from boxeval.sandbox.images import BASE, GRADER, KEEPER, ImageInfo, ensure
 from boxeval.sandbox.job import Job, shell
 from boxeval.sandbox.ownership import Owner
 from boxeval.sandbox.settings import BoxMounts
+from boxeval.sandbox.shim_frames import CommandEnd
 from boxeval.sandbox.slot import Slot, Yard, remove_volume
 from boxeval.settings import Settings, socket_parent
 from boxeval.spec.policy import Policy, ReadOnlyMount
