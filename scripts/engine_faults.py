@@ -14,6 +14,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from boxeval.sandbox.engine import connect
+from boxeval.sandbox.images import build_all
 from engine_proxy import Fault
 from engine_runs import forget, settings_in
 from faulty_runs import Ended, at, faulty_run
@@ -41,6 +43,7 @@ def main() -> int:
         home = Path(place)
         settings = settings_in(home / "home", home / "cache")
         try:
+            build_all(connect(), note=print)
             calls = faulty_run(home / "suite", settings, lambda _: None).calls
             for call in calls[chosen.first : chosen.last]:
                 for fault in faults:

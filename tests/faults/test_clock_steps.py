@@ -1,6 +1,6 @@
 """The wall clock steps forward or back (injected; the system's is never set): nothing of a run is decided by it.
 
-What reads the wall clock: times in receipts, the span of a key, run ids. What must not: deadlines, and what a sweep takes.
+What reads the wall clock: times in receipts, the span of a key, run ids. What must not: deadlines, what a sweep takes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def test_a_step_during_a_run_changes_no_verdict(opened: str, closed: str, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("opened", "closed", "word"), [(BEFORE, NOON, "opened"), (NOON, BEFORE, "closed"), (AFTER, NOON, "opened")]
+    ("opened", "closed", "word"),
+    [(BEFORE, NOON, "opened"), (NOON, BEFORE, "closed"), (AFTER, NOON, "opened")],
 )
 def test_a_step_out_of_a_key_s_span_is_refused_by_name(
     opened: str, closed: str, word: str, tmp_path: Path
