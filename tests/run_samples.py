@@ -232,7 +232,10 @@ def write_run(
     for place in planned.trials:
         if place.trial_id in observed:
             ledger.append(trial(planned.task_of(place), observed[place.trial_id], place.repeat))
-    return ledger.close() if close else None
+    if close:
+        return ledger.close()
+    ledger.release()
+    return None
 
 
 def step(name: str, **changes: Any) -> StepSeen:

@@ -24,7 +24,20 @@ def main() -> int:
 
     from boxeval.cli.app import call
 
-    return call(arguments)
+    code = call(arguments)
+    if code > 128:
+        # Ended by a signal: everything is said, and no thread that still waits for the engine is waited for.
+        for stream in (sys.stdout, sys.stderr):
+            _flush(stream)
+        os._exit(code)
+    return code
+
+
+def _flush(stream: TextIO) -> None:
+    try:  # noqa: SIM105  importing contextlib would slow every start
+        stream.flush()
+    except (OSError, ValueError):
+        pass  # nobody is there to read it
 
 
 def _help() -> str:

@@ -13,7 +13,10 @@ import pytest
 import run_samples as samples
 from boxeval.cli.app import call
 from boxeval.receipts.keys import load_signing_key, make_key
+from boxeval.receipts.recovery import Recovery
+from boxeval.receipts.trust import Trust
 from boxeval.run.events import RunEnd, RunRequest, Watcher
+from boxeval.run.remember import remember
 from boxeval.settings import Settings, load_settings
 from boxeval.spec.trial import Observations
 
@@ -32,7 +35,7 @@ class Controller:
         self.thresholds: tuple[Any, ...] = ()
         self.request: RunRequest | None = None
 
-    def run_suite(self, request: RunRequest, watcher: Watcher, settings: Settings) -> RunEnd:
+    def run_suite(self, request: RunRequest, watcher: Watcher, settings: Settings, *_: object) -> RunEnd:
         self.request = request
         plan = samples.plan(*self.tasks, run_id="run-1", thresholds=self.thresholds)
         directory = request.out or settings.runs_dir / "run-1"
@@ -240,3 +243,79 @@ def test_a_short_report_that_cannot_be_written_is_70(
     assert call(["run", suite, "--report", str(tmp_path / "short.json")]) == 70
     assert "cannot be written" in capsys.readouterr().err
     assert not list(tmp_path.glob(".short*"))
+
+
+def sealed_run(settings: Settings, *observed: Observations | None) -> Path:
+    """A run of this home that was never closed."""
+    plan = samples.plan(samples.task(), repeats=len(observed))
+    seen = {f"fix-base-{n}": one for n, one in enumerate(observed, 1) if one}
+    samples.write_run(settings.runs_dir / "run-1", load_signing_key(settings), plan, seen, close=False)
+    return settings.runs_dir / "run-1"
+
+
+@pytest.mark.contract("P19")
+def test_a_run_whose_trials_all_have_verdicts_is_closed_and_then_there_is_nothing_to_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Neither the suite nor an engine is needed for it: nothing is run."""
+    settings = load_settings()
+    directory = sealed_run(settings, PASSED, PASSED)
+    remember(settings, "run-1", RunRequest(suite=Path("gone.yaml")))
+    assert call(["run", "--resume", "run-1"]) == 0
+    assert "nothing to do" not in capsys.readouterr().err
+    ledger = (directory / "ledger.jsonl").read_bytes()
+    assert call(["run", "--resume", f"{directory}"]) == 0
+    said = capsys.readouterr()
+    assert f"nothing to do: every trial of {directory} has its verdict" in said.err
+    assert said.out.startswith("GOOD")
+    assert (directory / "ledger.jsonl").read_bytes() == ledger
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--resume", "run-1"], "it is not known here what run run-1 was started with"),
+        (["--resume", "run-1", "--task", "fix"], "--resume goes on with the same selection"),
+        (["--resume", "run-1", "--out", "x"], "--out does not go with --resume"),
+        (["--resume", "../x", "s.yaml"], "no such directory"),
+        (["--resume", "run-2"], "no run run-2"),
+    ],
+)
+def test_what_cannot_be_resumed_is_refused_in_a_line(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sealed_run(load_settings(), PASSED, None)
+    assert call(["run", *arguments]) in {1, 2}
+    said = capsys.readouterr().err
+    assert words in said
+    assert len(said.splitlines()) == 1
+
+
+def test_a_run_under_way_is_not_taken_up(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = load_settings()
+    directory = sealed_run(settings, PASSED, None)
+    with Recovery(directory, Trust.local(settings)):
+        assert call(["run", "--resume", "run-1"]) == 2
+    assert "another boxeval is running this run" in capsys.readouterr().err
+
+
+@pytest.mark.contract("P19")
+def test_a_resumed_run_reaches_the_controller_with_what_it_was_started_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = load_settings()
+    directory = sealed_run(settings, PASSED, None)
+    remember(settings, "run-1", RunRequest(suite=Path("s.yaml"), tasks=("fix",), jobs=3))
+    seen: list[Any] = []
+
+    def run_suite(request: RunRequest, *others: Any) -> RunEnd:
+        seen.extend((request, others[-1].remaining))
+        return RunEnd("run-1", directory, None)
+
+    module = ModuleType("boxeval.run.controller")
+    module.run_suite = run_suite  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "boxeval.run.controller", module)
+    assert call(["run", "--resume", "run-1", "--jobs", "1"]) == 3
+    request, remaining = seen
+    assert (request.tasks, request.jobs, request.suite) == (("fix",), 1, Path("s.yaml").absolute())
+    assert [trial.key for trial in remaining] == ["fix[base]#2"]

@@ -296,7 +296,7 @@ def test_a_verdict_that_does_not_follow_is_refused_even_with_a_good_signature(tm
     failing = samples.trial(TASK, samples.seen(grader=samples.box(samples.command(1))), 1)
     passing = samples.trial(TASK, samples.seen(), 1)
     forged = failing.model_copy(update={"outcome": passing.outcome})
-    with pytest.raises(TamperError, match=r"line 2: the outcome of fix\[base\]#1 does not follow"):
+    with pytest.raises(TamperError, match=r"line 2: fix\[base\]#1: its outcome does not follow"):
         verify(resealed(tmp_path / "1", forged), TRUST)
     for metrics in (
         {**failing.metrics, "verifier.exitCode": 0},
@@ -306,7 +306,7 @@ def test_a_verdict_that_does_not_follow_is_refused_even_with_a_good_signature(tm
     ):
         forged = failing.model_copy(update={"metrics": metrics})
         run = resealed(tmp_path / str(len(list(tmp_path.iterdir())) + 1), forged)
-        with pytest.raises(TamperError, match=r"line 2: the metrics of fix\[base\]#1 do not follow"):
+        with pytest.raises(TamperError, match=r"line 2: fix\[base\]#1: its metrics do not follow"):
             verify(run, TRUST)
 
 

@@ -12,6 +12,7 @@ import typer
 from boxeval.cli import images, keys, machine, results, run, suites
 from boxeval.cli.output import complain, warn
 from boxeval.errors import BoxevalError, SuiteError
+from boxeval.run.signals import Interrupted
 
 app = typer.Typer(
     name="boxeval",
@@ -68,6 +69,8 @@ def call(arguments: list[str]) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return 130
+    except Interrupted as end:
+        return 128 + end.number
     except Exception as error:
         complain(f"{type(error).__name__}: {error}; this is a fault in boxeval")
         if os.environ.get("BOXEVAL_DEBUG") == "1":

@@ -90,6 +90,7 @@ def _verified_json(run: VerifiedRun) -> dict[str, object]:
         "keyid": run.keyid,
         "keyLabel": run.key_label,
         "openedAt": run.opened_at,
+        "resumedAt": list(run.resumed_at),
         "closedAt": run.closed_at,
         "interruptedBy": run.interrupted_by,
         "checkpoint": run.checkpoint,

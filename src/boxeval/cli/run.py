@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from boxeval.cli.output import complain, say, warn
-from boxeval.cli.places import SuiteArgument, SuiteOption, suite_file
+from boxeval.cli.places import SuiteArgument, SuiteOption, run_directory, suite_file
 from boxeval.cli.verified import trust_of
 from boxeval.errors import IncompleteError, StorageError, UsageError
 from boxeval.reports.formats import FORMATS, Format
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from boxeval.spec.report import Report
 
 Several = list[str] | None
+Tell = Callable[["RunEnd", "RunRequest", "Settings"], int]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -61,6 +64,14 @@ def run(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Directory of this run; new or empty.")
     ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume",
+            metavar="RUN",
+            help="Go on with a run that ended early: what has no verdict is run, the rest is kept.",
+        ),
+    ] = None,
     key: Annotated[
         Path | None, typer.Option("--key", metavar="FILE", help="Private key to sign with.")
     ] = None,
@@ -77,13 +88,14 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing before the report.")] = False,
 ) -> None:
     """Run a suite and print its report. Progress goes to standard error."""
-    from boxeval.reports.live import watching
-    from boxeval.run.controller import run_suite
     from boxeval.run.events import RunRequest
     from boxeval.settings import load_settings
 
-    request = RunRequest(
-        suite=suite_file(suite, suite_option),
+    if short_report and not short_report.absolute().parent.is_dir():
+        raise UsageError(f"--report {short_report}: its folder does not exist")
+    settings = load_settings()
+    asked = RunRequest(
+        suite=Path() if resume and suite is suite_option is None else suite_file(suite, suite_option),
         out=out,
         jobs=jobs,
         targets=tuple(target or ()),
@@ -96,16 +108,41 @@ def run(
         key_file=key,
         allow_network=allow_network,
     )
-    if short_report and not short_report.absolute().parent.is_dir():
-        raise UsageError(f"--report {short_report}: its folder does not exist")
-    settings = load_settings()
-    with watching(sys.stderr, quiet=quiet) as watcher:
-        end = run_suite(request, watcher, settings)
-    raise typer.Exit(_tell(end, request, settings, short_report, Format.JSON if as_json else form))
+    tell = partial(_tell, short_report=short_report, form=Format.JSON if as_json else form)
+    raise typer.Exit(_run(asked, resume, settings, tell, quiet=quiet))
+
+
+def _run(request: RunRequest, resume: str | None, settings: Settings, tell: Tell, *, quiet: bool) -> int:
+    """Run under a watch for signals, from before anything is drawn until everything is told."""
+    from boxeval.reports.live import watching
+    from boxeval.run.controller import run_suite
+    from boxeval.run.signals import watched
+
+    with watched() as signals, ExitStack() as stack:
+        recovery = None
+        if resume is not None:
+            from boxeval.receipts.recovery import Recovery
+            from boxeval.run.remember import request_of
+
+            directory = run_directory(resume, settings)
+            recovery = stack.enter_context(Recovery(directory, trust_of(settings, key_file=request.key_file)))
+            if recovery.is_over:
+                warn(f"nothing to do: every trial of {resume} has its verdict")
+            else:
+                request = request_of(request, settings, recovery.run.plan.run_id)
+        with watching(sys.stderr, quiet=quiet) as watcher:
+            end = run_suite(request, watcher, settings, signals, recovery)
+        try:
+            return tell(end, request, settings)
+        except StorageError:
+            # After a SIGHUP there may be nobody left to tell, and what was sealed stays sealed.
+            if not end.interrupted_by:
+                raise
+            return 128 + end.interrupted_by
 
 
 def _tell(
-    end: RunEnd, request: RunRequest, settings: Settings, short_report: Path | None, form: Format
+    end: RunEnd, request: RunRequest, settings: Settings, *, short_report: Path | None, form: Format
 ) -> int:
     """Verify what was written, print what it says, and give the exit code."""
     from boxeval.receipts.verify import verify

@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from itertools import chain
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from boxeval.errors import StorageError, TamperError
-from boxeval.receipts.storage import open_regular, sync_directory, sync_path
+from boxeval.receipts.storage import DRAFT, open_regular, sync_directory, sync_path
 
 CHUNK_BYTES = 1024 * 1024
 SYNC_ALL_ABOVE = 256
@@ -50,7 +50,7 @@ class BlobStore:
     def _write(self, chunks: Iterable[bytes]) -> tuple[str, int]:
         sha256 = hashlib.sha256()
         size_bytes = 0
-        draft = self.directory / f".tmp-{secrets.token_hex(8)}"
+        draft = self.directory / f"{DRAFT}{secrets.token_hex(8)}"
         try:
             with self._storing():
                 self.directory.mkdir(mode=0o700, exist_ok=True)
@@ -96,6 +96,24 @@ class BlobStore:
             for path in sorted(self.directory.glob("??/*")):
                 if _NAME.fullmatch(path.name) and path.name.startswith(path.parent.name):
                     yield path.name
+
+    def mend(self, sealed: Container[str]) -> None:
+        """Remove drafts and broken blobs that a writer which died left behind, for whoever is the only writer now.
+
+        Those that are `sealed` in receipts are left alone. Of the rest, what stays is made durable: a later `put`
+        takes it for kept.
+        """
+        with self._storing():
+            for draft in self.directory.glob(f"{DRAFT}*"):
+                draft.unlink()
+            strays = {self._path(name) for name in self.names() if name not in sealed}
+            for path in tuple(strays):
+                try:
+                    self.check(path.name)
+                except TamperError:
+                    path.unlink()
+                    strays.remove(path)
+            _sync(strays)
 
     def flush(self) -> None:
         """Return once every blob that was put before is durable: a receipt never outlives its evidence."""

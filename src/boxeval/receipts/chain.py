@@ -11,17 +11,18 @@ from boxeval.receipts.envelope import Envelope, line_hash, open_line, pae
 from boxeval.receipts.ledger import NO_LINE
 from boxeval.receipts.storage import open_regular
 from boxeval.receipts.trust import SHOWN_DIGITS, Trust, TrustedKey
-from boxeval.spec.receipt import Closed, Receipt
+from boxeval.spec.receipt import Closed, Receipt, Resumed
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that holds: its number counts from 1."""
+    """A line that holds: its number counts from 1, `end` is where the next one begins."""
 
     number: int
     receipt: Receipt
     hash: str
     key: TrustedKey
+    end: int
 
 
 def refuse(number: int, reason: str) -> TamperError:
@@ -45,11 +46,9 @@ def read_chain(path: Path, trust: Trust) -> tuple[tuple[Line, ...], str | None]:
             number = len(lines) + 1
             if torn:
                 raise refuse(number, torn)
-            if lines and isinstance(lines[-1].receipt.body, Closed):
-                raise refuse(number, "stands behind the closing line")
             torn = _torn(raw)
             if torn is None:
-                lines.append(_check(raw[:-1], number, lines[-1] if lines else None, trust))
+                lines.append(_check(raw[:-1], lines[-1] if lines else None, trust))
     return tuple(lines), torn
 
 
@@ -64,7 +63,8 @@ def _torn(raw: bytes) -> str | None:
     return None
 
 
-def _check(line: bytes, number: int, before: Line | None, trust: Trust) -> Line:
+def _check(line: bytes, before: Line | None, trust: Trust) -> Line:
+    number = before.number + 1 if before else 1
     try:
         envelope = open_line(line)
         key = _signer(envelope, number, trust)
@@ -82,7 +82,9 @@ def _check(line: bytes, number: int, before: Line | None, trust: Trust) -> Line:
         )
     if receipt.previous != (before.hash if before else NO_LINE):
         raise refuse(number, "does not follow the line before it: lines were changed, moved or removed")
-    return Line(number, receipt, line_hash(line), key)
+    if before and isinstance(before.receipt.body, Closed) and not isinstance(receipt.body, Resumed):
+        raise refuse(number, "stands behind the closing line and resumes nothing")
+    return Line(number, receipt, line_hash(line), key, (before.end if before else 0) + len(line) + 1)
 
 
 def _signer(envelope: Envelope, number: int, trust: Trust) -> TrustedKey:

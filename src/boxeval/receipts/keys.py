@@ -83,6 +83,18 @@ def load_signing_key(settings: Settings, path: Path | None = None) -> SigningKey
         return _make(settings, FIRST_LABEL)
 
 
+def key_of_run(settings: Settings, keyid: str, path: Path | None = None) -> SigningKey:
+    """The key that a run was sealed with, which alone can go on with it. `UsageError` if it is not here."""
+    file = path or settings.key_file or _pem(settings, keyid)
+    key = _load(file) if path or file.exists() else None
+    if key is None or key.keyid != keyid:
+        raise UsageError(
+            f"the run is sealed with key {keyid[:SHOWN_DIGITS]}, which is not "
+            f"{'that of ' + str(file) if key else 'here'}; give it with --key FILE"
+        )
+    return key
+
+
 def list_keys(settings: Settings) -> tuple[KnownKey, ...]:
     """Every key that this machine knows, in the order of adding."""
     return tuple(KnownKey(key, _pem(settings, key.keyid).exists()) for key in Trust.local(settings).keys)

@@ -1,16 +1,20 @@
 """Writing a run: one signed line a trial, durable before the next step, never torn by our own doing.
 
 plan.json       canonical bytes of the plan, written first
-ledger.jsonl    opened, one line a trial, closed
+ledger.jsonl    opened, one line a trial, closed; if it was taken up again: resumed, more trials, closed
 checkpoint      one line to pin elsewhere, written last
 blobs/          evidence, by digest
+
+The writer holds a lock on ledger.jsonl, which ends with its process.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,7 +26,7 @@ from boxeval.receipts.envelope import line_hash, seal
 from boxeval.receipts.keys import SigningKey
 from boxeval.receipts.storage import replace, sync_directory, write_new
 from boxeval.spec.plan import Plan
-from boxeval.spec.receipt import Body, Closed, Opened, Receipt, Sealed
+from boxeval.spec.receipt import Body, Closed, Opened, Receipt, Resumed, Sealed
 from boxeval.spec.trial import Trial
 
 PLAN = "plan.json"
@@ -37,9 +41,17 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def checkpoint_line(run_id: str, closed: Closed, closing_hash: str, keyid: str) -> str:
+def checkpoint_line(closed: Closed, closing_hash: str, keyid: str) -> str:
     """What a witness pins: it fixes every byte of the ledger, and so of the plan and the evidence."""
-    return f"boxeval checkpoint 1 {run_id} {closed.count} {closed.root} {closing_hash} {keyid}"
+    return f"boxeval checkpoint 1 {closed.run_id} {closed.count} {closed.root} {closing_hash} {keyid}"
+
+
+def lock(descriptor: int, directory: Path) -> None:
+    """Be the one writer of a ledger until the descriptor is closed. `UsageError` if somebody else is."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UsageError(f"{directory}: another boxeval is running this run; wait for it or end it") from None
 
 
 class Ledger:
@@ -48,7 +60,7 @@ class Ledger:
     def __init__(
         self, directory: Path, plan: Plan, key: SigningKey, descriptor: int, now: Callable[[], str]
     ) -> None:
-        """Use `Ledger.create`."""
+        """Use `Ledger.create` or `Ledger.resume`. Takes the descriptor over."""
         self.directory = directory
         self.blobs = BlobStore(directory / BLOBS)
         self._run_id = plan.run_id
@@ -76,6 +88,7 @@ class Ledger:
             (directory / BLOBS).mkdir(mode=0o700)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             descriptor = os.open(directory / LEDGER, flags, 0o600)
+            lock(descriptor, directory)
         except (FileExistsError, NotADirectoryError):
             raise UsageError(f"{directory}: is in use; a run wants a directory of its own") from None
         except OSError as error:
@@ -90,6 +103,43 @@ class Ledger:
             sync_directory(directory)
         except OSError as error:
             raise StorageError(f"{directory}: run cannot be written: {error.strerror or error}") from error
+        return ledger
+
+    @classmethod
+    def resume(
+        cls,
+        directory: Path,
+        plan: Plan,
+        key: SigningKey,
+        descriptor: int,
+        lines: Sequence[tuple[int, str]],
+        now: Callable[[], str] = utc_now,
+    ) -> Ledger:
+        """Go on behind the verified `lines` (where each ends, and its hash) of a locked ledger.
+
+        What stands behind them is the torn line of a writer that died. The record of it is written over it, so that
+        whenever this is interrupted a torn line is all that is left. `StorageError` if the record cannot be written.
+        """
+        ledger = cls(directory, plan, key, descriptor, now)
+        ledger._lines = list(lines)
+        try:
+            torn_bytes, torn_sha256 = _rest(descriptor, ledger._end)
+            with ledger._lock:
+                ledger._append(
+                    Resumed(
+                        run_id=plan.run_id,
+                        plan=ledger._plan,
+                        at=now(),
+                        torn_bytes=torn_bytes,
+                        torn_sha256=torn_sha256 if torn_bytes else None,
+                    )
+                )
+                os.ftruncate(descriptor, ledger._end)
+                os.fsync(descriptor)
+        except OSError as error:
+            raise StorageError(
+                f"{directory / LEDGER}: cannot be written: {error.strerror or error}"
+            ) from error
         return ledger
 
     @property
@@ -122,13 +172,21 @@ class Ledger:
             )
             self._append(closed)
             self._over = "it is closed"
-            os.close(self._descriptor)
-            line = checkpoint_line(self._run_id, closed, self._lines[-1][1], self._key.keyid)
+            line = checkpoint_line(closed, self._lines[-1][1], self._key.keyid)
             try:
-                replace(self.directory / CHECKPOINT, f"{line}\n".encode())
+                write_checkpoint(self.directory, line)
             except OSError as error:
                 raise StorageError(self._failure(CHECKPOINT, error.strerror or str(error))) from error
+        self.release()
         return line
+
+    def release(self) -> None:
+        """Let go of the file and its lock. Nothing can be added any more; safe to call twice."""
+        with self._lock:
+            self._over = self._over or "it was let go"
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
 
     def _keep_evidence(self) -> None:
         try:
@@ -179,3 +237,17 @@ class Ledger:
         return (
             f"{self.directory / name}: cannot be written: {reason}; {self._sealed} trials are safely sealed"
         )
+
+
+def write_checkpoint(directory: Path, line: str) -> None:
+    """Write the checkpoint file, or renew it, in one step."""
+    replace(directory / CHECKPOINT, f"{line}\n".encode())
+
+
+def _rest(descriptor: int, start: int) -> tuple[int, str]:
+    """Length and SHA-256 of what a file holds from `start` on."""
+    sha256, place = hashlib.sha256(), start
+    while piece := os.pread(descriptor, 1 << 20, place):
+        sha256.update(piece)
+        place += len(piece)
+    return place - start, sha256.hexdigest()

@@ -8,6 +8,9 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+DRAFT = ".tmp-"
+"""How the name of a half-written file begins."""
+
 
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading. Anything else in its place, say a symlink or FIFO, is an `OSError`."""
@@ -35,7 +38,7 @@ def write_new(path: Path, data: bytes) -> None:
 
 def replace(path: Path, data: bytes) -> None:
     """Write or replace a file in one step, for its owner alone, durable on return."""
-    draft = path.with_name(f".tmp-{secrets.token_hex(8)}")
+    draft = path.with_name(f"{DRAFT}{secrets.token_hex(8)}")
     try:
         _write(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), data)
         draft.rename(path)

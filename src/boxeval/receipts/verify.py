@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import InitVar, dataclass
 from pathlib import Path
 
+from boxeval import __version__
 from boxeval.errors import IncompleteError, TamperError, UnreadableError
-from boxeval.receipts import merkle
 from boxeval.receipts.blobs import BlobStore
 from boxeval.receipts.canonical import (
     MAX_BYTES,
@@ -18,11 +18,12 @@ from boxeval.receipts.canonical import (
     read,
 )
 from boxeval.receipts.chain import Line, other_version, read_chain, refuse
+from boxeval.receipts.closing import check_checkpoint, check_closings, check_times
 from boxeval.receipts.evidence import referenced_blobs
-from boxeval.receipts.ledger import BLOBS, CHECKPOINT, LEDGER, PLAN, checkpoint_line
+from boxeval.receipts.ledger import BLOBS, CHECKPOINT, LEDGER, PLAN
 from boxeval.receipts.regrade import Regrade, Regrading
 from boxeval.receipts.storage import read_regular
-from boxeval.receipts.trust import Trust, instant
+from boxeval.receipts.trust import Trust
 from boxeval.rules.check_consistency import checks_fault
 from boxeval.rules.enforcement import contradiction
 from boxeval.rules.journal import read_journal
@@ -30,7 +31,7 @@ from boxeval.rules.metrics import measure
 from boxeval.rules.verdict import decide
 from boxeval.spec.base import Scalar
 from boxeval.spec.plan import Plan, PlannedTask, PlannedTrial
-from boxeval.spec.receipt import Closed, Opened, Sealed
+from boxeval.spec.receipt import Closed, Opened, Resumed, Sealed
 from boxeval.spec.trial import Trial
 
 _MADE_BY_VERIFY = object()
@@ -54,6 +55,7 @@ class VerifiedRun:
     keyid: str
     key_label: str
     opened_at: str
+    resumed_at: tuple[str, ...]
     closed_at: str | None
     interrupted_by: str | None
     checkpoint: str | None
@@ -74,11 +76,12 @@ def verify(
     2. Every line is an envelope in canonical form, by one key that `trust` holds and has not revoked; its
        signature holds; its payload is a receipt in canonical form; its index and `previous` follow the line
        before. Only the last line may be torn: cut short, or no JSON at all.
-    3. The first line opens the run (if none is whole, `IncompleteError`); a closing line is the last.
+    3. The first line opens the run (if none is whole, `IncompleteError`); behind a closing line the run is resumed,
+       or there is nothing.
     4. `plan.json` is in canonical form and is the plan that line 1 commits to; every line names this run and
        this plan. The plan names no trial twice and has a task for each.
-    5. The closing line's count and Merkle root fit the lines before it.
-    6. The key was in force when the run opened and when it closed.
+    5. The count and Merkle root of every closing line fit the lines before it.
+    6. The key was in force whenever the run opened, was resumed and closed.
     7. Every trial is in the plan with the same task, target, repeat and identity; its attempts count from 1.
     8. Every blob that a trial points to is there, and is what its name says.
     9. Readings of session ledgers, boundary verdicts with their digests, verdicts of checks, metrics and outcome
@@ -87,30 +90,41 @@ def verify(
     10. No other blob is different from what its name says.
     11. The checkpoint file, and the `checkpoint` given here, are the line that the ledger gives.
 
-    A missing closing line, checkpoint file or trial, and a torn last line, make a run that is not `complete`;
-    so does a broken blob that nothing points to, if the run was never closed. Every other deviation is a
-    `TamperError` that names the line and the reason. Other files in the directory are ignored: nothing is
-    read from them.
+    A missing closing line, checkpoint file or trial, and a torn last line, make a run that is not `complete`; so does
+    a checkpoint of an earlier closing line, and, in a run that is not closed, a broken blob that nothing points to.
+    Every other deviation is a `TamperError` that names the line and the reason. Other files in the directory are
+    ignored: nothing is read from them.
+
+    A verdict that does not follow in a run that another version of boxeval made is an `UnreadableError`: its rules
+    may have been others.
     """
+    return verify_lines(directory, trust, checkpoint=checkpoint, regrade=regrade)[0]
+
+
+def verify_lines(
+    directory: Path, trust: Trust, *, checkpoint: str | None = None, regrade: Regrade | None = None
+) -> tuple[VerifiedRun, tuple[Line, ...]]:
+    """Like `verify`, with the whole lines of the ledger."""
     plan, lines, problems = _read(directory, trust)
     opened = _check_bindings(plan, lines)
-    closed = _check_closed(lines)
-    _check_times(lines[0], opened, closed)
+    closings = check_closings(lines)
+    resumed_at = tuple(line.receipt.body.at for line in lines if isinstance(line.receipt.body, Resumed))
+    closed = lines[-1].receipt.body if isinstance(lines[-1].receipt.body, Closed) else None
+    check_times(lines)
     blobs = BlobStore(directory / BLOBS)
     notes: list[str] = []
     trials = _check_trials(plan, lines, blobs, Regrading(blobs, regrade, notes))
     problems += _check_strays(
         blobs, closed is not None, {sha for t in trials for _, sha in referenced_blobs(t.observations)}
     )
-    line = checkpoint_line(plan.run_id, closed, lines[-1].hash, lines[-1].key.keyid) if closed else None
-    problems += _check_checkpoint(directory / CHECKPOINT, line, checkpoint)
+    problems += check_checkpoint(directory / CHECKPOINT, closings, closed is not None, checkpoint)
     sealed = {trial.trial_id for trial in trials}
     missing = tuple(trial.key for trial in plan.trials if trial.trial_id not in sealed)
     if closed is None:
         problems.append("the closing line is missing: the run ended early, or lines were removed")
     if missing:
         problems.append(f"{len(missing)} of {len(plan.trials)} trials have no receipt: {', '.join(missing)}")
-    return VerifiedRun(
+    run = VerifiedRun(
         plan=plan,
         trials=trials,
         complete=not problems,
@@ -120,12 +134,14 @@ def verify(
         keyid=lines[0].key.keyid,
         key_label=lines[0].key.label,
         opened_at=opened.at,
+        resumed_at=resumed_at,
         closed_at=closed.at if closed else None,
         interrupted_by=closed.interrupted_by if closed else None,
-        checkpoint=line,
+        checkpoint=closings[-1] if closed else None,
         blobs=blobs,
         made_by=_MADE_BY_VERIFY,
     )
+    return run, lines
 
 
 def _read(directory: Path, trust: Trust) -> tuple[Plan, tuple[Line, ...], list[str]]:
@@ -186,30 +202,6 @@ def _check_bindings(plan: Plan, lines: tuple[Line, ...]) -> Opened:
     return opened
 
 
-def _check_closed(lines: tuple[Line, ...]) -> Closed | None:
-    """Step 5."""
-    *before, last = lines
-    closed = last.receipt.body
-    if not isinstance(closed, Closed):
-        return None
-    if closed.count != len(before):
-        raise refuse(last.number, f"counts {closed.count} lines before it, but there are {len(before)}")
-    if closed.root != merkle.root([bytes.fromhex(line.hash) for line in before]):
-        raise refuse(last.number, "its Merkle root is not that of the lines before it")
-    return closed
-
-
-def _check_times(first: Line, opened: Opened, closed: Closed | None) -> None:
-    """Step 6."""
-    for what, at in (("opened", opened.at), ("closed", closed.at if closed else opened.at)):
-        try:
-            covered = first.key.covers(instant(at))
-        except ValueError:
-            raise TamperError(f"{LEDGER}: the run {what} at {at!r}, which is no time") from None
-        if not covered:
-            raise TamperError(f"{LEDGER}: the run {what} at {at}, when {first.key.name} was not in force")
-
-
 def _check_trials(
     plan: Plan, lines: tuple[Line, ...], blobs: BlobStore, regrading: Regrading
 ) -> tuple[Trial, ...]:
@@ -237,9 +229,8 @@ def _check_trials(
         for name, sha256 in referenced_blobs(trial.observations):
             _check_blob(line.number, name, sha256, blobs, good_blobs)
         _check_journal(line.number, trial, place, blobs)
-        _check_verdict(line.number, trial, place, task)
-        if fault := regrading.fault(place, task, trial):
-            raise refuse(line.number, f"{place.key}: {fault}")
+        if fault := _verdict_fault(trial, task) or regrading.fault(place, task, trial):
+            raise _not_following(line.number, f"{place.key}: {fault}", plan.provenance.boxeval)
         trials.append(trial)
     return tuple(trials)
 
@@ -271,14 +262,24 @@ def _check_journal(number: int, trial: Trial, place: PlannedTrial, blobs: BlobSt
         raise refuse(number, f"what is said of the session ledger of {place.key} does not follow from it")
 
 
-def _check_verdict(number: int, trial: Trial, place: PlannedTrial, task: PlannedTask) -> None:
+def _not_following(number: int, fault: str, made_by: str) -> TamperError | UnreadableError:
+    if made_by == __version__:
+        return refuse(number, fault)
+    return UnreadableError(
+        f"{LEDGER} line {number}: {fault} by the rules of boxeval {__version__}, but boxeval {made_by} made it; "
+        "verify it with that version"
+    )
+
+
+def _verdict_fault(trial: Trial, task: PlannedTask) -> str | None:
     if fault := contradiction(task, trial.observations) or checks_fault(task, trial.observations):
-        raise refuse(number, f"{place.key}: {fault}")
+        return fault
     metrics = measure(task, trial.observations, trial.wall_ms)
     if not _same(metrics, trial.metrics):
-        raise refuse(number, f"the metrics of {place.key} do not follow from its evidence")
+        return "its metrics do not follow from its evidence"
     if decide(task, trial.observations, metrics) != trial.outcome:
-        raise refuse(number, f"the outcome of {place.key} does not follow from its evidence")
+        return "its outcome does not follow from its evidence"
+    return None
 
 
 def _same(one: dict[str, Scalar], other: dict[str, Scalar]) -> bool:
@@ -302,21 +303,3 @@ def _check_strays(blobs: BlobStore, closed: bool, referenced: set[str]) -> list[
                 raise
             problems.append(f"{error}; no receipt points to it")
     return problems
-
-
-def _check_checkpoint(file: Path, line: str | None, pinned: str | None) -> list[str]:
-    """Step 11."""
-    if pinned is not None and pinned.strip() != line:
-        reason = "is not this run's" if line else "is of a closed run, and this one has lost its closing line"
-        raise TamperError(f"the given checkpoint {reason}")
-    try:
-        found = read_regular(file, 4096).decode("utf-8", "replace")
-    except FileNotFoundError:
-        return [f"the {CHECKPOINT} file is missing"] if line else []
-    except OSError as error:
-        raise TamperError(f"{CHECKPOINT}: {error.strerror or error}") from None
-    if line is None:
-        return [f"the {CHECKPOINT} file says that the run was closed: lines were removed"]
-    if found != f"{line}\n":
-        raise TamperError(f"{CHECKPOINT}: is not the line that the ledger gives")
-    return []

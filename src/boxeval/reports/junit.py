@@ -11,7 +11,7 @@ from xml.etree import ElementTree as Xml
 from boxeval.receipts.verify import VerifiedRun
 from boxeval.reports.escape import escape
 from boxeval.reports.story import Entry, tell
-from boxeval.reports.words import Kind, cause, is_incomplete, kind_of_line
+from boxeval.reports.words import Kind, attempt_words, cause, is_incomplete, kind_of_line
 from boxeval.spec.report import Report, TrialLine
 from boxeval.verdicts.aggregate import conclusion
 
@@ -56,12 +56,14 @@ def _run_properties(report: Report) -> dict[str, str]:
 def _case(suite: Xml.Element, report: Report, line: TrialLine, entry: Entry | None) -> None:
     case = _testcase(suite, report, line.key, line.target, line.wall_ms)
     kind = kind_of_line(line)
-    if kind in {Kind.PASSED, Kind.AS_INTENDED}:
-        if line.expect:
-            _properties(
-                case,
-                {"expect": line.expect, "outcome": line.outcome.task.value, "class": cause(line.outcome)},
-            )
+    properties = {f"attempt {one.attempt}": attempt_words(one) for one in line.others}
+    good = kind in {Kind.PASSED, Kind.AS_INTENDED}
+    if good and line.expect:
+        outcome = line.outcome
+        properties |= {"expect": line.expect, "outcome": outcome.task.value, "class": cause(outcome)}
+    if properties:
+        _properties(case, properties)
+    if good:
         return
     text = "\n".join(_words(entry)) if entry else ""
     _verdict(

@@ -13,6 +13,7 @@ from boxeval.receipts.verify import VerifiedRun
 from boxeval.reports.excerpts import Excerpt, boundary_words, changes, failing_output
 from boxeval.reports.words import (
     Kind,
+    attempt_words,
     cause,
     duration,
     expected,
@@ -90,6 +91,10 @@ def tell(report: Report, run: VerifiedRun) -> Story:
         Section("Failed as intended", tuple(_brief(line) for line in by_kind.get(Kind.AS_INTENDED, ()))),
         Section(
             "Not counted: no checks are declared", tuple(_brief(x) for x in by_kind.get(Kind.NOT_COUNTED, ()))
+        ),
+        Section(
+            "Tried again: earlier attempts were void",
+            tuple(_tried(line) for line in report.trials if line.others),
         ),
         Section("Failure thresholds that were met", _thresholds(report)),
     )
@@ -180,6 +185,11 @@ def _brief(line: TrialLine) -> Entry:
     return Entry(line.key, _verdict(line), _why(line))
 
 
+def _tried(line: TrialLine) -> Entry:
+    facts = [(f"attempt {one.attempt}", attempt_words(one)) for one in line.others]
+    return Entry(line.key, f"attempt {line.attempt} decides: {_verdict(line)}", tuple(facts))
+
+
 def _verdict(line: TrialLine) -> str:
     why = cause(line.outcome)
     return f"{kind_of_line(line)}: {why}" if why else str(kind_of_line(line))
@@ -244,6 +254,7 @@ def _facts(report: Report) -> tuple[Fact, ...]:
     return (
         ("suite", f"{report.suite.id} ({report.suite.title}), sha256 {report.suite.sha256[:16]}"),
         ("run", report.run_id),
+        *((("resumed", ", ".join(report.resumed_at)),) if report.resumed_at else ()),
         ("time", f"{duration(report.wall_time_ms)}" if report.wall_time_ms is not None else "unknown"),
         ("tokens", f"{number(tokens.input)} in, {number(tokens.output)} out; {measured}"),
         (

@@ -64,6 +64,7 @@ def render_verified(run: VerifiedRun) -> str:
                 ("receipts", f"{len(run.trials)}, for {plural(len(run.plan.trials), 'planned trial')}"),
                 ("key", key),
                 ("opened", run.opened_at),
+                *((("resumed", ", ".join(run.resumed_at)),) if run.resumed_at else ()),
                 ("closed", run.closed_at or "never"),
                 *((("interrupted by", run.interrupted_by),) if run.interrupted_by else ()),
                 ("checkpoint", run.checkpoint or "none"),

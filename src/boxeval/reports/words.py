@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from boxeval.spec.outcome import FailureClass, Outcome, TaskState, Weight
-from boxeval.spec.report import Report, TrialLine
+from boxeval.spec.report import Attempt, Report, TrialLine
 
 UNKNOWN = "unknown"
 
@@ -69,6 +69,13 @@ def cause(outcome: Outcome) -> str:
         return ""
     return (
         f"{outcome.failure_class.value} ({outcome.limit})" if outcome.limit else outcome.failure_class.value
+    )
+
+
+def attempt_words(attempt: Attempt) -> str:
+    """What became of an attempt that does not decide."""
+    return f"void: {cause(attempt.outcome)}" + (
+        f": {attempt.outcome.detail}" if attempt.outcome.detail else ""
     )
 
 

@@ -10,11 +10,15 @@ from pathlib import Path
 
 from boxeval.errors import BoxevalError, EngineError, StorageError
 from boxeval.gateway.server import Gateway
-from boxeval.receipts.keys import load_signing_key
+from boxeval.receipts.keys import key_of_run, load_signing_key
 from boxeval.receipts.ledger import Ledger
+from boxeval.receipts.recovery import Recovery
+from boxeval.run.budget import Budget, require_disk
 from boxeval.run.events import RunEnd, RunRequest, Watcher
 from boxeval.run.prepare import Prepared, prepare
-from boxeval.run.signals import Signals, watched
+from boxeval.run.remember import forget, remember
+from boxeval.run.signals import Signals
+from boxeval.run.watchdog import Order, Watchdog
 from boxeval.run.workers import Progress, Shared, Worker
 from boxeval.sandbox.engine import Engine, connect
 from boxeval.sandbox.ownership import Owner
@@ -30,28 +34,43 @@ LIFETIME_S = 7 * 24 * 3600
 POLL_S = 0.5
 
 
-def run_suite(request: RunRequest, watcher: Watcher, settings: Settings) -> RunEnd:
-    """Plan a suite, run every trial, seal every receipt.
+def run_suite(
+    request: RunRequest,
+    watcher: Watcher,
+    settings: Settings,
+    signals: Signals | None = None,
+    recovery: Recovery | None = None,
+) -> RunEnd:
+    """Plan a suite, run every trial, seal every receipt; with a `recovery`, what that run has not sealed yet.
 
-    A run that a signal ended returns like any other, with `interrupted_by`. Raises what keeps a run from being one:
-    SuiteError, UsageError, EngineError before its first trial; StorageError when a receipt cannot be written.
+    A run that a signal ended while boxes lived returns like any other, with `interrupted_by`. Raises what keeps a run
+    from being one: SuiteError, UsageError, EngineError before its first trial; StorageError when a receipt cannot be
+    written; Interrupted.
     """
+    signals = signals or Signals()
+    if recovery and not recovery.remaining:
+        return _nothing_to_run(request, settings, recovery)
     with ExitStack() as stack:
         engine = connect()
         stack.callback(engine.close)
         engine.require_overlay_volumes()
         owner = Owner.here(settings.data_dir)
         _sweep(engine, owner, watcher)
-        prepared = prepare(request, engine, settings, watcher)
-        # Until here a signal ends the process as it always does: nothing has been made yet.
-        signals = stack.enter_context(watched())
-        directory = request.out or settings.runs_dir / prepared.plan.run_id
-        key = load_signing_key(settings, request.key_file or settings.key_file)
-        ledger = Ledger.create(directory, prepared.plan, key)
-        watcher.planned(prepared.plan, directory, prepared.jobs)
+        prepared = prepare(request, engine, settings, watcher, recovery.run.plan if recovery else None)
+        directory = (
+            recovery.directory if recovery else request.out or settings.runs_dir / prepared.plan.run_id
+        )
+        require_disk(directory, prepared.jobs, prepared.plan.policies.values(), engine.facts.root_dir)
+        stack.enter_context(signals.draining())
+        ledger = _ledger(request, settings, prepared, directory, recovery)
+        stack.callback(ledger.release)
+        _announce(prepared, ledger.directory, recovery, watcher)
         gateway_dir = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="boxeval-", dir=socket_parent()))
         )
+        watchdog = _watchdog(prepared.plan.run_id, owner, gateway_dir, watcher)
+        if watchdog:
+            stack.callback(watchdog.leave)
         gateway = stack.enter_context(Gateway(gateway_dir / SOCKET))
         yard = Yard(
             engine=engine,
@@ -61,8 +80,59 @@ def run_suite(request: RunRequest, watcher: Watcher, settings: Settings) -> RunE
             cache_dir=settings.cache_dir,
             gateway_dir=gateway_dir,
             lifetime_s=LIFETIME_S,
+            session=recovery.times + 2 if recovery else 1,
         )
-        return _Run(prepared, yard, gateway, ledger, watcher, signals, request.max_failures).go(settings)
+        run = _Run(prepared, yard, gateway, ledger, watcher, signals, recovery)
+        end = run.go(settings, request.max_failures)
+        if watchdog and not end.left_behind:
+            watchdog.dismiss()
+        if end.checkpoint and not run.left_over:
+            forget(settings, end.run_id)
+        return end
+
+
+def _ledger(
+    request: RunRequest, settings: Settings, prepared: Prepared, directory: Path, recovery: Recovery | None
+) -> Ledger:
+    """A new ledger, or the one of the run that goes on; what was asked for is remembered first."""
+    plan = prepared.plan
+    if recovery:
+        key = key_of_run(settings, recovery.run.keyid, request.key_file)
+        remember(settings, plan.run_id, request)
+        return recovery.go_on(key)
+    key = load_signing_key(settings, request.key_file or settings.key_file)
+    ledger = Ledger.create(directory, plan, key)
+    remember(settings, plan.run_id, request)
+    return ledger
+
+
+def _announce(prepared: Prepared, directory: Path, recovery: Recovery | None, watcher: Watcher) -> None:
+    plan = prepared.plan
+    if recovery:
+        all_trials, plan = len(plan.trials), plan.model_copy(update={"trials": recovery.remaining})
+        watcher.note(f"going on with {plan.run_id}: {len(plan.trials)} of {all_trials} trials have no verdict yet")
+    watcher.planned(plan, directory, prepared.jobs)
+
+
+def _nothing_to_run(request: RunRequest, settings: Settings, recovery: Recovery) -> RunEnd:
+    """Close a run whose trials all have their verdicts, unless that was done."""
+    run_id = recovery.run.plan.run_id
+    if recovery.is_over:
+        checkpoint = recovery.renew_checkpoint()
+    else:
+        checkpoint = recovery.go_on(key_of_run(settings, recovery.run.keyid, request.key_file)).close()
+    forget(settings, run_id)
+    return RunEnd(run_id, recovery.directory, checkpoint)
+
+
+def _watchdog(run_id: str, owner: Owner, gateway_dir: Path, watcher: Watcher) -> Watchdog | None:
+    try:
+        return Watchdog(Order(run_id, owner.home, owner.boot, owner.controller, str(gateway_dir)))
+    except OSError as error:
+        watcher.note(
+            f"warning: no watchdog can be started ({error}): if this process is killed, run: boxeval clean"
+        )
+        return None
 
 
 def _sweep(engine: Engine, owner: Owner, watcher: Watcher) -> None:
@@ -85,15 +155,20 @@ class _Run:
         ledger: Ledger,
         watcher: Watcher,
         signals: Signals,
-        max_failures: int | None,
+        recovery: Recovery | None,
     ) -> None:
         self._prepared, self._ledger, self._watcher, self._signals = prepared, ledger, watcher, signals
-        self._yard, self._gateway, self._max_failures = yard, gateway, max_failures
+        self._yard, self._gateway, self._recovery = yard, gateway, recovery
+        self._trials = recovery.remaining if recovery else prepared.plan.trials
         self._cancel, self._reaper = Cancel(), Reaper(yard.engine)
+        self.left_over = True
+        """Whether a resumed run would have something to do."""
 
-    def go(self, settings: Settings) -> RunEnd:
+    def go(self, settings: Settings, max_failures: int | None) -> RunEnd:
         """Run all trials, then close the ledger."""
         plan = self._prepared.plan
+        budget = Budget(self._ledger.directory, plan.policies, plan.max_cost_usd)
+        budget.take(self._recovery.run.trials if self._recovery else ())
         shared = Shared(
             plan=plan,
             directory=self._prepared.directory,
@@ -107,8 +182,10 @@ class _Run:
             gateway=self._gateway,
             reaper=self._reaper,
             cancel=self._cancel,
+            budget=budget,
+            attempts=self._recovery.attempts if self._recovery else {},
             ambient=None if settings.hermetic else dict(os.environ),
-            max_failures=self._max_failures,
+            max_failures=max_failures,
         )
         progress = Progress(shared)
         finished = self._work(shared, progress)
@@ -121,6 +198,7 @@ class _Run:
             self._watcher.note(f"stopped: {progress.stopped_because}")
         name = signal.Signals(self._signals.first).name if self._signals.first else None
         checkpoint = self._ledger.close(name)
+        self.left_over = progress.settled < len(self._trials)
         return self._end(checkpoint, self._remove_all())
 
     def _work(self, shared: Shared, progress: Progress) -> bool:
@@ -130,8 +208,8 @@ class _Run:
         def alone(trial: PlannedTrial) -> bool:
             return (trial.task, trial.target) in exclusive
 
-        together = tuple(trial for trial in shared.plan.trials if not alone(trial))
-        one_by_one = tuple(trial for trial in shared.plan.trials if alone(trial))
+        together = tuple(trial for trial in self._trials if not alone(trial))
+        one_by_one = tuple(trial for trial in self._trials if alone(trial))
         first = 0
         for trials, count in ((together, self._prepared.jobs), (one_by_one, 1)):
             progress.fill(trials)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import secrets
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,16 +17,21 @@ from boxeval.formats.sources import read_sources
 from boxeval.formats.suite_v2 import load_suite
 from boxeval.receipts.ledger import utc_now
 from boxeval.rules.planning import PlanInputs, check_memory, default_jobs, make_plan
+from boxeval.rules.same_plan import differences
 from boxeval.rules.selection import Selection, grader_image_of, image_of, select
 from boxeval.run.build import build_digest
 from boxeval.run.events import RunRequest, Watcher
 from boxeval.sandbox.engine import Engine
 from boxeval.sandbox.images import GRADER, KEEPER, ImageInfo, ensure
+from boxeval.sandbox.rootfs import stop_bootstrap
 from boxeval.settings import Settings
 from boxeval.spec.plan import Plan, PlannedImage, Provenance
 
 Sources = Mapping[tuple[str, str], Fixture | GitSource]
 BUILDS_AT_ONCE = 4
+SHOWN_DIFFERENCES = 5
+STOP_S = 5.0
+"""For builds to end after an interrupt; what they left unfinished is a draft that `images prune` removes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +46,13 @@ class Prepared:
     jobs: int
 
 
-def prepare(request: RunRequest, engine: Engine, settings: Settings, watcher: Watcher) -> Prepared:
+def prepare(
+    request: RunRequest, engine: Engine, settings: Settings, watcher: Watcher, recorded: Plan | None = None
+) -> Prepared:
     """Read everything a run needs, and plan it.
 
-    An image that cannot be had makes its trials void, since others may run; without a keeper there is no
-    run (ImageError).
+    With a `recorded` plan that very run is to go on: UsageError names what is not as it was. An image that cannot be
+    had makes its trials void, since others may run; without a keeper there is no run (ImageError).
     """
     loaded = load_suite(request.suite)
     for warning in loaded.warnings:
@@ -72,8 +79,8 @@ def prepare(request: RunRequest, engine: Engine, settings: Settings, watcher: Wa
         raise ImageError(f"{KEEPER}: {faults[KEEPER]}")
     plan = make_plan(
         PlanInputs(
-            run_id=new_run_id(),
-            created_at=utc_now(),
+            run_id=recorded.run_id if recorded else new_run_id(),
+            created_at=recorded.created_at if recorded else utc_now(),
             suite=loaded.suite,
             suite_sha256=loaded.sha256,
             file_name=loaded.file.name,
@@ -89,6 +96,9 @@ def prepare(request: RunRequest, engine: Engine, settings: Settings, watcher: Wa
             allow_network=request.allow_network,
         )
     )
+    if recorded:
+        _require_same(recorded, plan)
+        plan = recorded
     for policy in plan.policies.values():
         engine.require_runtime(policy.runtime)
     facts = engine.facts
@@ -97,6 +107,15 @@ def prepare(request: RunRequest, engine: Engine, settings: Settings, watcher: Wa
     jobs = min(jobs, len(plan.trials))
     check_memory(jobs, plan.policies, facts.memory_bytes)
     return Prepared(plan, loaded.directory, sources, images, images[KEEPER], jobs)
+
+
+def _require_same(recorded: Plan, now: Plan) -> None:
+    if found := differences(recorded, now):
+        more = f"; and {len(found) - SHOWN_DIFFERENCES} more" if len(found) > SHOWN_DIFFERENCES else ""
+        raise UsageError(
+            f"run {recorded.run_id} cannot go on, for it was planned with something else: "
+            f"{'; '.join(found[:SHOWN_DIFFERENCES])}{more}; put that back, or start a new run"
+        )
 
 
 def new_run_id() -> str:
@@ -142,8 +161,18 @@ def _images(
             return str(error)
 
     wanted = sorted(names)
-    with ThreadPoolExecutor(BUILDS_AT_ONCE) as pool:
-        answers = dict(zip(wanted, pool.map(have, wanted), strict=True))
+    pool = ThreadPoolExecutor(BUILDS_AT_ONCE)
+    building = {name: pool.submit(have, name) for name in wanted}
+    try:
+        answers = {name: future.result() for name, future in building.items()}
+    except BaseException:
+        # The engine drops a build whose client hangs up.
+        stop_bootstrap()
+        engine.close()
+        wait(building.values(), STOP_S)
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    pool.shutdown()
     for answer in answers.values():
         if isinstance(answer, str):
             watcher.note(f"warning: {answer}")

@@ -1,4 +1,8 @@
-"""SIGINT, SIGTERM, SIGHUP and SIGQUIT to the controller: the first ends the run in order, the second at once."""
+"""SIGINT, SIGTERM, SIGHUP and SIGQUIT to the controller: the first ends the run in order, the second at once.
+
+While nothing of a run is there (reading the suite, building images, printing the report) there is nothing to bring in
+order, and the first signal ends the command. While boxes live, signals are noted and the controller looks at them.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +13,41 @@ from contextlib import contextmanager
 from types import FrameType
 
 WATCHED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+NOTED = 2
+"""The first ends a run in order, the second without waiting for seals; a third does not wait for the engine either."""
+
+
+class Interrupted(BaseException):
+    """Ends the command from wherever its main thread is. `number` is the signal that came first."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
 
 
 class Signals:
-    """What has arrived. `wake` is set at each arrival."""
+    """What has arrived."""
 
     def __init__(self) -> None:
         self.first: int | None = None
         self.count = 0
-        self.wake = threading.Event()
+        self._draining = False
 
     def arrive(self, number: int, _frame: FrameType | None = None) -> None:
-        """Note a signal. Nothing else happens in a handler."""
+        """Note a signal; raise Interrupted if that is not enough."""
         self.first = self.first or number
         self.count += 1
-        self.wake.set()
+        if not self._draining or self.count > NOTED:
+            raise Interrupted(self.first)
+
+    @contextmanager
+    def draining(self) -> Iterator[None]:
+        """Inside, the first two signals are noted: whoever is inside looks at them."""
+        self._draining = True
+        try:
+            yield
+        finally:
+            self._draining = False
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from pathlib import Path
 from boxeval.errors import EngineError
 from boxeval.gateway.server import Gateway
 from boxeval.receipts.ledger import Ledger
+from boxeval.rules.attempts import is_settled
+from boxeval.run.budget import Budget
 from boxeval.run.events import Watcher
 from boxeval.run.write_back import write_back
 from boxeval.sandbox.images import ImageInfo
@@ -42,6 +44,9 @@ class Shared:
     gateway: Gateway
     reaper: Reaper
     cancel: Cancel
+    budget: Budget
+    attempts: Mapping[str, int]
+    """How often trials were tried before this controller, by id."""
     ambient: Mapping[str, str] | None
     max_failures: int | None
 
@@ -53,8 +58,7 @@ class Progress:
         self._lock = threading.Lock()
         self._shared = shared
         self._queue: deque[PlannedTrial] = deque()
-        self._cost_usd = 0.0
-        self._failures = self._engine_faults = 0
+        self._failures = self._engine_faults = self.settled = 0
         self.stopped_because: str | None = None
         self.error: BaseException | None = None
 
@@ -69,18 +73,12 @@ class Progress:
                 return None
             return self._queue.popleft()
 
-    @property
-    def budget_is_spent(self) -> bool:
-        """True once the known costs have reached `matrix.maxCostUsd`."""
-        limit = self._shared.plan.max_cost_usd
-        return limit is not None and self._cost_usd >= limit
-
     def take(self, trial: Trial) -> None:
         """Count a sealed trial."""
         task = next(t for t in self._shared.plan.tasks if (t.task, t.target) == (trial.task, trial.target))
+        self._shared.budget.take((trial,))
         with self._lock:
-            traffic = trial.observations.traffic
-            self._cost_usd += (traffic.cost_usd or 0.0) if traffic else 0.0
+            self.settled += is_settled((trial,))
             spoiled = trial.outcome.failure_class is FailureClass.COMMAND_ERROR
             self._engine_faults = self._engine_faults + 1 if spoiled else 0
             if self._engine_faults >= ENGINE_FAULTS_IN_A_ROW:
@@ -120,7 +118,8 @@ class Worker(threading.Thread):
         """Work until there is nothing left."""
         try:
             while (planned := self._progress.next()) is not None:
-                trial = self._one(planned)
+                attempt = self._shared.attempts.get(planned.trial_id, 0) + 1
+                trial = self._one(planned).model_copy(update={"attempt": attempt})
                 self._shared.ledger.append(trial)
                 self._shared.watcher.finished(trial)
                 self._write_back(trial, self._shared.plan.task_of(planned))
@@ -146,11 +145,8 @@ class Worker(threading.Thread):
         shared = self._shared
         steps = Steps(lambda step: shared.watcher.started(planned, step))
         task = shared.plan.task_of(planned)
-        if self._progress.budget_is_spent:
-            limit = shared.plan.max_cost_usd
-            fault = SetupFault(
-                failure_class=FailureClass.BUDGET_EXHAUSTED, detail=f"matrix.maxCostUsd {limit} is spent"
-            )
+        if reason := shared.budget.exhausted(task.policy):
+            fault = SetupFault(failure_class=FailureClass.BUDGET_EXHAUSTED, detail=reason[:300])
             return seal_unstarted(planned, task, steps, Observations(fault=fault))
         try:
             slot = self._slot_for(task.policy)
@@ -176,7 +172,7 @@ class Worker(threading.Thread):
 
     def _slot_for(self, policy_name: str) -> Slot:
         policy = self._shared.plan.policies[policy_name]
-        if self._slot is None or self._slot.policy != policy:
+        if self._slot is None or self._slot.policy != policy or self._slot.is_worn:
             self._close()
             self._opened += 1
             self._slot = Slot.open(self._shared.yard, f"slot{self._number}.{self._opened}", policy)

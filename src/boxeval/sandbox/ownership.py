@@ -1,8 +1,9 @@
 """Names and labels of everything we create: nothing else is ever removed, nothing of ours is forgotten.
 
-`boxeval.owner` is this home's id and this boot's id; `boxeval.controller` is pid and start time of the
-process that made the object, so that a recycled pid is not mistaken for a live controller. `boxeval.deadline` is in
-seconds since that boot, so that no step of the wall clock makes a sweep take what is in use.
+`boxeval.owner` is this home's id and this boot's id; `boxeval.controller` is pid, start time and pid namespace of the
+process that made the object, so that a recycled pid is not mistaken for a live controller, nor one in another container
+for a dead one. `boxeval.deadline` is in seconds since that boot, so that no step of the wall clock makes a sweep take
+what is in use.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class Owner:
     @classmethod
     def here(cls, data_dir: Path) -> Owner:
         """This process, on this boot, with the home id kept in `data_dir`."""
-        return cls(_home_id(data_dir), _boot_id(), f"{os.getpid()}.{_start_time(os.getpid())}")
+        return cls(
+            _home_id(data_dir), _boot_id(), f"{os.getpid()}.{_start_time(os.getpid())}.{_pid_namespace()}"
+        )
 
     @property
     def label(self) -> str:
@@ -61,8 +64,15 @@ class Owner:
             return False
         if boot != self.boot or now_s > _number(labels.get(DEADLINE, "")):
             return True
-        pid, _, started = labels.get(CONTROLLER, "").partition(".")
-        return not pid.isdigit() or _start_time(int(pid)) != started
+        return not is_alive(labels.get(CONTROLLER, ""))
+
+
+def is_alive(controller: str) -> bool:
+    """Whether the process of a `boxeval.controller` label still runs, or is in a namespace that we cannot look into."""
+    pid, started, namespace = (*controller.split("."), "", "")[:3]
+    if not pid.isdigit():
+        return False
+    return namespace != _pid_namespace() or _start_time(int(pid)) == started
 
 
 def since_boot_s() -> float:
@@ -75,12 +85,19 @@ def _number(text: str) -> float:
 
 
 def _start_time(pid: int) -> str:
-    """Field 22 of /proc/PID/stat, ticks since boot; empty if there is no such process."""
+    """Field 22 of /proc/PID/stat, ticks since boot; empty if there is no such process, or only what its parent has
+    not reaped yet.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return ""
-    return stat.rpartition(")")[2].split()[19]
+    fields = stat.rpartition(")")[2].split()
+    return "" if fields[0] in {"Z", "X"} else fields[19]
+
+
+def _pid_namespace() -> str:
+    return str(Path("/proc/self/ns/pid").stat().st_ino)
 
 
 def _boot_id() -> str:

@@ -152,6 +152,12 @@ def _bootstrap_tool(note: Note) -> str:
     )
 
 
+def stop_bootstrap() -> None:
+    """End commands that make a root file system, with time for them to clean up."""
+    for process in tuple(_RUNNING):
+        process.terminate()
+
+
 def _call(command: list[str], env: Mapping[str, str], out: IO[bytes] | int = subprocess.DEVNULL) -> None:
     """Run a command in a session of its own.
 
@@ -161,6 +167,7 @@ def _call(command: list[str], env: Mapping[str, str], out: IO[bytes] | int = sub
         process = subprocess.Popen(
             command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=log, start_new_session=True
         )
+        _RUNNING.add(process)
         try:
             status = process.wait(_BUILD_LIMIT_S)
         except BaseException as error:
@@ -173,10 +180,13 @@ def _call(command: list[str], env: Mapping[str, str], out: IO[bytes] | int = sub
             if isinstance(error, subprocess.TimeoutExpired):
                 raise ImageError(f"{command[0]} did not end within {_BUILD_LIMIT_S} s") from error
             raise
+        finally:
+            _RUNNING.discard(process)
         if status != 0:
             raise ImageError(f"{command[0]} ended with status {status}: {_tail(log)}")
 
 
+_RUNNING: set[subprocess.Popen[bytes]] = set()
 _BUILD_LIMIT_S = 1200
 _CLEANUP_S = 20
 

@@ -57,6 +57,13 @@ class Yard:
     cache_dir: Path
     gateway_dir: Path | None
     lifetime_s: float
+    session: int = 1
+    """How often the run was started: what an earlier controller of it made has other names."""
+
+    @property
+    def prefix(self) -> str:
+        """How the names of the run's objects begin."""
+        return f"boxeval-{self.run_id}" + (f"-{self.session}" if self.session > 1 else "")
 
     @property
     def fixtures_volume(self) -> str:
@@ -75,8 +82,9 @@ class Slot:
     def __init__(self, yard: Yard, name: str, policy: Policy) -> None:
         self.yard, self.policy = yard, policy
         self._undo = ExitStack()
-        self._name = f"boxeval-{yard.run_id}-{name}"
+        self._name = f"{yard.prefix}-{name}"
         self._mountpoints: dict[str, str] = {}
+        self._worn_at = time.monotonic() + yard.lifetime_s / 2
         self.keeper_id = ""
         self.keeper: KeeperClient
 
@@ -208,7 +216,7 @@ class Slot:
         self.keeper.request("layer", name=f"{area}.{layer}", uid=uid, gid=gid)
         place = f"{self._mountpoints[area]}/{layer}"
         options = f"lowerdir={':'.join(lower)},upperdir={place}/upper,workdir={place}/work,{OVERLAY}"
-        name = f"boxeval-{self.yard.run_id}-{trial_id}-{layer}"
+        name = f"{self.yard.prefix}-{trial_id}-{layer}"
         with engine_errors(f"create volume {name}"):
             self._create_volume(
                 name, {"type": "overlay", "device": "overlay", "o": options}, "workspace", trial_id
@@ -251,7 +259,7 @@ class Slot:
         private = {path: f"{self._name}-{area}" for path, area in PRIVATE.items()} if shares_private else {}
         yard = self.yard
         spec = BoxSpec(
-            name=f"boxeval-{yard.run_id}-{trial_id}-{role}",
+            name=f"{yard.prefix}-{trial_id}-{role}",
             labels=yard.owner.labels(yard.run_id, role, lifetime_s, trial_id),
             image_id=image.image_id,
             policy=self.policy,
@@ -266,6 +274,11 @@ class Slot:
             ),
         )
         return Box(yard.engine, spec)
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether half of its lifetime is over: past all of it a sweep may take it."""
+        return time.monotonic() > self._worn_at
 
     def close(self) -> None:
         """Remove the keeper and the slot's volumes."""

@@ -11,7 +11,7 @@ from typing import Any
 from boxeval.errors import EngineError
 from boxeval.sandbox.box import remove_container
 from boxeval.sandbox.engine import Engine, engine_errors
-from boxeval.sandbox.ownership import CACHE, OWNER, RUN, Owner, since_boot_s
+from boxeval.sandbox.ownership import CACHE, CONTROLLER, OWNER, RUN, Owner, since_boot_s
 from boxeval.sandbox.slot import GATEWAY_DIR, remove_volume
 
 SOCKET = "gateway.sock"
@@ -34,8 +34,12 @@ def orphans(engine: Engine, owner: Owner) -> tuple[Leftover, ...]:
 
 
 def of_run(engine: Engine, owner: Owner, run_id: str) -> tuple[Leftover, ...]:
-    """Containers and volumes of one run of this home."""
-    return _labelled(engine, f"{RUN}={run_id}", lambda labels: labels.get(OWNER) == owner.label)
+    """Containers and volumes that one controller made for one run."""
+
+    def ours(labels: dict[str, str]) -> bool:
+        return labels.get(OWNER) == owner.label and labels.get(CONTROLLER) == owner.controller
+
+    return _labelled(engine, f"{RUN}={run_id}", ours)
 
 
 def _labelled(engine: Engine, label: str, ours: Callable[[dict[str, str]], bool]) -> tuple[Leftover, ...]:
@@ -91,9 +95,11 @@ def clean(engine: Engine, owner: Owner, *, dry: bool = False, cache: bool = Fals
     return found
 
 
-def abandon(engine: Engine, owner: Owner, run_id: str) -> None:
-    """Remove everything of a run at once, running or not."""
-    _remove(engine, of_run(engine, owner, run_id))
+def abandon(engine: Engine, owner: Owner, run_id: str) -> bool:
+    """Remove at once, running or not, what one controller made for one run; False if there was nothing."""
+    found = of_run(engine, owner, run_id)
+    _remove(engine, found)
+    return bool(found)
 
 
 def _remove(engine: Engine, found: tuple[Leftover, ...]) -> None:
@@ -112,9 +118,13 @@ def _remove_one(engine: Engine, leftover: Leftover) -> None:
     if leftover.kind == "container":
         remove_container(engine, leftover.id)
     elif leftover.kind == "directory":
-        # Nothing but the socket is ours in it: with anything else inside it stays.
-        with contextlib.suppress(OSError):
-            (Path(leftover.id) / SOCKET).unlink(missing_ok=True)
-            Path(leftover.id).rmdir()
+        remove_socket(Path(leftover.id))
     else:
         remove_volume(engine, leftover.id)
+
+
+def remove_socket(directory: Path) -> None:
+    """Remove a dead gateway's directory. Nothing but the socket is ours in it: with anything else inside it stays."""
+    with contextlib.suppress(OSError):
+        (directory / SOCKET).unlink(missing_ok=True)
+        directory.rmdir()

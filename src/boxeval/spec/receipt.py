@@ -32,8 +32,26 @@ class Sealed(Record):
     trial: Trial
 
 
+class Resumed(Record):
+    """The run goes on: behind a closing line, or behind the last whole line of a controller that died.
+
+    A last line that was not written to its end was cut off; the record says what that was, and stands in its place.
+    """
+
+    type: Literal["resumed"] = "resumed"
+    run_id: str
+    plan: Sha256
+    at: str
+    torn_bytes: Natural = Field(0, description="Length of what was cut off.")
+    torn_sha256: Sha256 | None = Field(
+        None, description="Of what was cut off; None if the last line was whole."
+    )
+
+
 class Closed(Record):
-    """Last line: commits to how many receipts there are and to the Merkle root over their line hashes."""
+    """Last line, unless a `Resumed` follows: commits to how many receipts there are and to the Merkle root over
+    their line hashes.
+    """
 
     type: Literal["closed"] = "closed"
     run_id: str
@@ -44,7 +62,7 @@ class Closed(Record):
     interrupted_by: str | None = Field(None, description="Signal that ended the run early.")
 
 
-Body = Annotated[Opened | Sealed | Closed, Field(discriminator="type")]
+Body = Annotated[Opened | Sealed | Closed | Resumed, Field(discriminator="type")]
 
 
 class Receipt(Record):

@@ -19,6 +19,15 @@ class EvidenceRef(Record):
     sha256: Sha256
 
 
+class Attempt(Record):
+    """An attempt at a trial that does not decide: void, and tried again later."""
+
+    attempt: int
+    started_at: str
+    wall_ms: Natural
+    outcome: Outcome
+
+
 class TrialLine(Record):
     """One trial, as it counts. `as_expected` is None unless the trial is scored."""
 
@@ -28,6 +37,7 @@ class TrialLine(Record):
     target: str
     repeat: int
     attempt: int
+    others: tuple[Attempt, ...] = Field(description="Attempts that were void; they are in no number.")
     title: str | None
     expect: Literal["passed", "failed"] | None
     expect_class: str | None
@@ -108,6 +118,7 @@ class Report(Record):
     selection: dict[str, str]
     left_out: Natural
     opened_at: str
+    resumed_at: tuple[str, ...]
     closed_at: str | None
     interrupted_by: str | None
     complete: bool
@@ -121,6 +132,8 @@ class Report(Record):
     trials: tuple[TrialLine, ...]
     tokens: Tokens
     cost: Cost
-    wall_time_ms: Natural | None = Field(description="From opening to closing; None if it was never closed.")
+    wall_time_ms: Natural | None = Field(
+        description="From opening to closing; None if it was never closed, or resumed in between."
+    )
     trials_ms: Natural = Field(description="Sum over the trials that ran.")
     thresholds: tuple[ThresholdResult, ...]

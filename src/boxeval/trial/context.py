@@ -65,7 +65,9 @@ class TrialContext:
     @property
     def lifetime_s(self) -> float:
         """How long a box of this trial may exist before a sweep may take it."""
-        return (self.task.agent_timeout_ms + self.task.grader_timeout_ms) / 1000 + 900
+        task = self.task
+        steps_ms = sum(step.timeout_ms + step.verify_timeout_ms for step in task.steps)
+        return (task.agent_timeout_ms + task.grader_timeout_ms + steps_ms) / 1000 + 900
 
     def image(self, name: str) -> ImageInfo:
         """A resolved image. Its absence was noted when the run was planned."""

@@ -9,10 +9,12 @@ from datetime import timedelta
 from boxeval.receipts.evidence import referenced_blobs
 from boxeval.receipts.trust import instant
 from boxeval.receipts.verify import VerifiedRun
+from boxeval.rules.attempts import by_trial, deciding
 from boxeval.rules.metrics import holds
 from boxeval.spec.outcome import FailureClass, TaskState, Weight
 from boxeval.spec.plan import PlannedTask
 from boxeval.spec.report import (
+    Attempt,
     Cost,
     Counts,
     EvidenceRef,
@@ -41,6 +43,7 @@ def aggregate(run: VerifiedRun) -> Report:
         selection=plan.selection,
         left_out=plan.left_out,
         opened_at=run.opened_at,
+        resumed_at=run.resumed_at,
         closed_at=run.closed_at,
         interrupted_by=run.interrupted_by,
         complete=run.complete,
@@ -83,21 +86,17 @@ def exit_code(report: Report) -> int:
 
 def _lines(run: VerifiedRun) -> tuple[TrialLine, ...]:
     """One line a planned trial that has receipts: its earliest scored attempt, else its last."""
-    attempts: dict[str, list[Trial]] = {}
-    for trial in run.trials:
-        attempts.setdefault(trial.trial_id, []).append(trial)
+    attempts = by_trial(run.trials)
     tasks = {(task.task, task.target): task for task in run.plan.tasks}
     lines = []
     for place in run.plan.trials:
         if made := attempts.get(place.trial_id):
-            scored = [trial for trial in made if trial.outcome.weight is Weight.SCORED]
-            lines.append(
-                _line(run.plan.run_id, scored[0] if scored else made[-1], tasks[place.task, place.target])
-            )
+            lines.append(_line(run.plan.run_id, made, tasks[place.task, place.target]))
     return tuple(lines)
 
 
-def _line(run_id: str, trial: Trial, task: PlannedTask) -> TrialLine:
+def _line(run_id: str, made: Sequence[Trial], task: PlannedTask) -> TrialLine:
+    trial = deciding(made)
     return TrialLine(
         key=f"{trial.task}[{trial.target}]#{trial.repeat}",
         trial_id=trial.trial_id,
@@ -105,6 +104,7 @@ def _line(run_id: str, trial: Trial, task: PlannedTask) -> TrialLine:
         target=trial.target,
         repeat=trial.repeat,
         attempt=trial.attempt,
+        others=tuple(_attempt(other) for other in made if other is not trial),
         title=task.title,
         expect=task.expect,
         expect_class=task.expect_class,
@@ -116,6 +116,12 @@ def _line(run_id: str, trial: Trial, task: PlannedTask) -> TrialLine:
         metrics=trial.metrics,
         evidence=tuple(EvidenceRef(name=n, sha256=s) for n, s in referenced_blobs(trial.observations)),
         look=f"boxeval show {run_id} {trial.trial_id}",
+    )
+
+
+def _attempt(trial: Trial) -> Attempt:
+    return Attempt(
+        attempt=trial.attempt, started_at=trial.started_at, wall_ms=trial.wall_ms, outcome=trial.outcome
     )
 
 
@@ -216,7 +222,7 @@ def _cost(lines: Sequence[TrialLine]) -> Cost:
 
 
 def _wall_ms(run: VerifiedRun) -> int | None:
-    if run.closed_at is None:
+    if run.closed_at is None or run.resumed_at:
         return None
     return max(0, (instant(run.closed_at) - instant(run.opened_at)) // timedelta(milliseconds=1))
 
