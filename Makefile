@@ -7,7 +7,7 @@ WORKERS := $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 2 ] && n=2; [ $$
 PYTEST := $(VENV)/python -m pytest -q -n $(WORKERS)
 TESTS := tests
 
-.PHONY: help setup setup-dev run test test-fast lint format bench faults tamper contracts docs images prove-empty-engine clean
+.PHONY: help setup setup-dev run test test-fast lint format bench faults tamper contracts docs images prove-empty-engine clean crash
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -71,6 +71,10 @@ docs:  ## Write the generated pages anew
 
 prove-empty-engine: setup  ## Build the images on a second, empty engine without a registry (root; a minute)
 	@scripts/prove-empty-engine
+
+crash: images  ## Kill the controller at every named point, TRIES=100 times each (an hour; SEED=1)
+	@scripts/setup-venv dev
+	@$(VENV)/python tests/crash/crash.py --tries $(or $(TRIES),100) --seed $(or $(SEED),1) --workers $(WORKERS)
 
 clean:  ## Remove what tools and builds left in this directory, but not .venv
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage

@@ -105,7 +105,7 @@ def test_expectations(
 def test_a_run_that_assessed_nothing_is_no_success(tmp_path: Path) -> None:
     found = report(tmp_path, samples.plan(NO_CHECKS), [seen(grader=None)])
     assert (found.totals.not_counted, found.totals.pass_rate) == (1, None)
-    assert conclusion(found) == (1, "nothing was assessed")
+    assert conclusion(found) == (1, "passed-empty: nothing was assessed")
 
 
 def test_an_interrupted_run_is_incomplete_unless_something_failed(tmp_path: Path) -> None:

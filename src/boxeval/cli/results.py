@@ -153,3 +153,31 @@ def list_runs(as_json: Json = False) -> None:
         say_json([run.as_json() for run in runs])
     else:
         say(render_listing(runs))
+
+
+@runs_app.command("prune")
+def prune_runs(
+    keep: Annotated[
+        int | None, typer.Option("--keep", min=0, metavar="N", help="Keep the newest N runs.")
+    ] = None,
+    older_than: Annotated[
+        int | None, typer.Option("--older-than", min=0, metavar="DAYS", help="Keep runs that are younger.")
+    ] = None,
+    dry: Annotated[bool, typer.Option("--dry", help="Only say what would go.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove old runs of this machine, with their evidence. A run that is under way stays."""
+    from boxeval.reports.escape import escape
+    from boxeval.reports.words import plural, size
+    from boxeval.run.retention import prune
+    from boxeval.settings import load_settings
+
+    gone = prune(load_settings(), keep=keep, older_than_days=older_than, dry=dry)
+    freed_bytes = sum(run.size_bytes for run in gone)
+    if as_json:
+        say_json({"dry": dry, "removed": [run.run_id for run in gone], "freedBytes": freed_bytes})
+        return
+    word = "would remove" if dry else "removed"
+    for run in gone:
+        say(f"{word} {escape(run.run_id)}  {size(run.size_bytes)}")
+    say(f"{word} {plural(len(gone), 'run')}, {size(freed_bytes)}")

@@ -7,9 +7,9 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 from boxeval.reports.escape import escape
 from boxeval.reports.tally import Tally
@@ -111,6 +111,25 @@ class Lines:
                 return
 
 
+class Window:
+    """A terminal that may be closed while it is drawn on: what nobody can see is dropped."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.encoding, self.isatty, self.fileno = stream.encoding, stream.isatty, stream.fileno
+
+    def write(self, text: str) -> int:
+        """All of it is taken, whatever becomes of it."""
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """As far as there is somebody."""
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
+
 class Table:
     """A live table on a terminal, drawn by rich a few times a second from the tally."""
 
@@ -121,7 +140,9 @@ class Table:
         self._lock = threading.Lock()
         self._tally = Tally()
         self._note = "preparing"
-        self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._console = Console(
+            file=cast("TextIO", Window(stream)), highlight=False, markup=False, emoji=False
+        )
         self._live = Live(
             console=self._console,
             get_renderable=self._draw,

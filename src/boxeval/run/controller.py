@@ -110,7 +110,9 @@ def _announce(prepared: Prepared, directory: Path, recovery: Recovery | None, wa
     plan = prepared.plan
     if recovery:
         all_trials, plan = len(plan.trials), plan.model_copy(update={"trials": recovery.remaining})
-        watcher.note(f"going on with {plan.run_id}: {len(plan.trials)} of {all_trials} trials have no verdict yet")
+        watcher.note(
+            f"going on with {plan.run_id}: {len(plan.trials)} of {all_trials} trials have no verdict yet"
+        )
     watcher.planned(plan, directory, prepared.jobs)
 
 

@@ -75,7 +75,7 @@ def conclusion(report: Report) -> tuple[int, str]:
     if totals.void or totals.missing or not report.complete or report.interrupted_by:
         return 3, f"incomplete: {totals.void} void, {totals.missing} missing"
     if not totals.passed and not totals.failed:
-        return 1, "nothing was assessed"
+        return 1, "passed-empty: nothing was assessed"
     return 0, "every scored trial ended as expected"
 
 
