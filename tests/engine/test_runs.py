@@ -214,6 +214,8 @@ def test_after_a_killed_controller_boxes_die_and_the_next_start_sweeps(
     suite = write_suite(tmp_path, ONE.replace("COMMAND", "sleep 250"), HEAD.replace("30000", "300000"))
     with start(suite, home, cache, stdin=subprocess.DEVNULL) as process:
         run_id = wait_for_boxes(engine, home / "out")
+        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            os.kill(int(child), signal.SIGKILL)  # the watchdog, which would be quicker
         process.kill()
         process.communicate()
     until = time.monotonic() + 15
