@@ -36,7 +36,7 @@ class Budget:
     def exhausted(self, policy: str) -> str | None:
         """Why a trial under a policy may not be started, if that is so."""
         limit = self._max_cost_usd
-        if limit is not None and self._cost_usd > limit:
+        if limit is not None and self._cost_usd >= limit:
             return f"matrix.maxCostUsd {limit} is spent"
         need, free = evidence_bytes(1, [self._policies[policy]]), _free_bytes(self._directory)
         if free < need:
