@@ -11,7 +11,9 @@
  *        O  stdout of the command        E  stderr of the command
  *        R  how a command ended, "key=value" lines
  *        F  how the box ended, "key=value" lines; nothing follows
- *   in   J  a command: NUL-terminated fields timeout_ms, last (0|1), argc, envc, cwd, argv..., env...; the rest is its stdin
+ *        S  the moment of a fault has come, "key=value" lines
+ *   in   S  a fault to come: "number mid_tool delay_ms action to_tool memory_mib" and NUL (see `struct fault`)
+ *        J  a command: NUL-terminated fields timeout_ms, last (0|1), argc, envc, cwd, argv..., env...; the rest is its stdin
  *        X  no more commands
  * End of stdin means that the controller is gone: everything is killed at once.
  */
@@ -26,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -53,6 +56,23 @@ struct job {
     size_t input_left;
 };
 
+/* A fault of the suite's schedule; they happen in order, each once. */
+struct fault {
+    int number;
+    int mid_tool;  /* its moment: when a process runs that has another name than the main one */
+    long delay_ms; /* otherwise: so long after the fault before, or after the start of the first command */
+    int action;    /* a signal, or one of those below */
+    int to_tool;
+    long memory_mib;
+};
+/* TELL: somebody else brings it about, and wants to know when. */
+enum { TELL = 0, FILL_MEMORY = -1, FILL_DISK = -2, MAX_FAULTS = 16, HOGS = 8, FILLS = 64, LOOK_MS = 5, PIECE = 1 << 20 };
+
+static struct fault faults[MAX_FAULTS];
+static int fault_count, next_fault;
+static int64_t first_began = -1, last_fault;
+static pid_t hogs[HOGS];
+
 static int64_t now_ms(void)
 {
     struct timespec t;
@@ -77,6 +97,17 @@ static int wait_left(void)
         return -1;
     int64_t left = deadline - now_ms();
     return left < 0 ? 0 : left > 1000000 ? 1000000 : (int)left;
+}
+
+/* The same, but no longer than until the next fault can be due. */
+static int wait_fault(void)
+{
+    int left = wait_left();
+    if (next_fault >= fault_count)
+        return left;
+    int64_t due = last_fault + faults[next_fault].delay_ms - now_ms();
+    int until = faults[next_fault].mid_tool ? LOOK_MS : due < 0 ? 0 : due > 1000000 ? 1000000 : (int)due;
+    return left < 0 || until < left ? until : left;
 }
 
 static void check_deadline(void)
@@ -157,6 +188,17 @@ static char **fields(struct job *job, uint32_t *at, long count)
     return list;
 }
 
+static void read_fault(uint32_t size)
+{
+    char text[128];
+    struct fault *f = &faults[fault_count];
+    if (size == 0 || size > sizeof text || fault_count == MAX_FAULTS || !fill(text, size) || text[size - 1] != 0 ||
+        sscanf(text, "%d %d %ld %d %d %ld", &f->number, &f->mid_tool, &f->delay_ms, &f->action, &f->to_tool,
+               &f->memory_mib) != 6)
+        die(65);
+    fault_count++;
+}
+
 /* 1: a job was read; 0: there are no more. */
 static int next_job(struct job *job)
 {
@@ -166,6 +208,10 @@ static int next_job(struct job *job)
     uint32_t size = (uint32_t)head[1] << 24 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 8 | head[4];
     if (head[0] == 'X')
         return 0;
+    if (head[0] == 'S') {
+        read_fault(size);
+        return next_job(job);
+    }
     if (head[0] != 'J' || size > MAX_JOB || !(job->data = malloc((size_t)size + 1)) || !fill(job->data, size))
         die(65);
     job->size = size;
@@ -263,12 +309,145 @@ static int reap(pid_t main_pid, int *status)
 {
     int found = 0, s;
     pid_t pid;
-    while ((pid = waitpid(-1, &s, WNOHANG)) > 0)
+    while ((pid = waitpid(-1, &s, WNOHANG)) > 0) {
         if (pid == main_pid) {
             *status = s;
             found = 1;
         }
+        for (int i = 0; i < HOGS; i++)
+            if (hogs[i] == pid)
+                hogs[i] = 0;
+    }
     return found;
+}
+
+/* The name of a live process, from /proc; 0 if it is a zombie or gone. */
+static int look_at(pid_t pid, char name[64])
+{
+    char path[64], line[512], *open_paren, *close_paren;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return 0;
+    line[n] = 0;
+    open_paren = strchr(line, '(');
+    close_paren = strrchr(line, ')');
+    if (!open_paren || !close_paren || !close_paren[1] || close_paren[2] == 'Z' || close_paren[2] == 'X')
+        return 0;
+    *close_paren = 0;
+    snprintf(name, 64, "%.63s", open_paren + 1);
+    return 1;
+}
+
+static int is_hog(pid_t pid)
+{
+    for (int i = 0; i < HOGS; i++)
+        if (hogs[i] == pid)
+            return 1;
+    return 0;
+}
+
+/* The newest process with another name than the main one; 0 if there is none. */
+static pid_t find_tool(pid_t main_pid)
+{
+    char main_name[64] = "", name[64];
+    pid_t found = 0;
+    if (!look_at(main_pid, main_name))
+        return 0;
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    while (proc && (entry = readdir(proc))) {
+        pid_t pid = atoi(entry->d_name);
+        if (pid > found && pid != getpid() && !is_hog(pid) && look_at(pid, name) && strcmp(name, main_name) != 0)
+            found = pid;
+    }
+    if (proc)
+        closedir(proc);
+    return found;
+}
+
+/* Several processes of ours take all memory there is, none of them so much that it would be ended before a command. */
+static int fill_memory(long mib)
+{
+    size_t size = (size_t)mib * 2 * 1024 * 1024 / HOGS;
+    for (int i = 0; i < HOGS; i++) {
+        hogs[i] = fork();
+        if (hogs[i] == 0) {
+            closefrom(0);
+            char *held = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            for (size_t at = 0; held != MAP_FAILED && at < size; at += 4096)
+                held[at] = 1;
+            for (;;)
+                pause();
+        }
+        if (hogs[i] < 0) {
+            hogs[i] = 0;
+            return errno;
+        }
+    }
+    return 0;
+}
+
+static void end_hogs(void)
+{
+    for (int i = 0; i < HOGS; i++)
+        if (hogs[i] > 0 && kill(hogs[i], SIGKILL) == 0)
+            waitpid(hogs[i], NULL, 0);
+    memset(hogs, 0, sizeof hogs);
+}
+
+/* Files without a name take all space of the workspace until the box ends, so there is nothing of them to collect. */
+static int fill_disk(void)
+{
+    int error = 0;
+    for (int i = 0; i < FILLS; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/workspace/.boxeval-full-%d", i);
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0)
+            return errno == ENOSPC ? 0 : errno;
+        unlink(path);
+        off_t at = 0;
+        for (off_t piece = PIECE; piece >= 4096;) {
+            error = fallocate(fd, 0, at, piece) ? errno : 0;
+            if (error == 0)
+                at += piece;
+            else if (error == ENOSPC)
+                piece /= 2;
+            else if (error != EINTR)
+                break;
+        }
+        if (error != EFBIG)
+            return error == ENOSPC ? 0 : error;
+    }
+    return error;
+}
+
+/* Brings about what is due. */
+static void check_faults(pid_t main_pid)
+{
+    while (next_fault < fault_count) {
+        struct fault *f = &faults[next_fault];
+        pid_t tool = f->mid_tool || f->to_tool ? find_tool(main_pid) : 0;
+        if (f->mid_tool ? tool == 0 : now_ms() < last_fault + f->delay_ms)
+            return;
+        int error = 0;
+        if (f->action > 0)
+            error = f->to_tool && tool == 0 ? ESRCH : kill(f->to_tool ? tool : main_pid, f->action) ? errno : 0;
+        else if (f->action == FILL_MEMORY)
+            error = fill_memory(f->memory_mib);
+        else if (f->action == FILL_DISK)
+            error = fill_disk();
+        char text[128];
+        last_fault = now_ms();
+        int n = snprintf(text, sizeof text, "number=%d\nat_ms=%lld\nerror=%s\n", f->number,
+                         (long long)(last_fault - first_began), error ? strerrorname_np(error) : "");
+        next_fault++;
+        frame('S', text, (uint32_t)n);
+    }
 }
 
 static void forget_signals(void)
@@ -287,7 +466,8 @@ static int run_to_end(struct job *job, pid_t pid, int in)
                               {.fd = out_pipe[0], .events = POLLIN},
                               {.fd = err_pipe[0], .events = POLLIN},
                               {.fd = in, .events = POLLOUT}};
-        poll(p, 5, wait_left());
+        check_faults(pid);
+        poll(p, 5, wait_fault());
         check_deadline();
         if (p[1].revents & (POLLHUP | POLLERR))
             die(74);
@@ -302,6 +482,7 @@ static int run_to_end(struct job *job, pid_t pid, int in)
         if (reap(pid, &status))
             break;
     }
+    end_hogs();
     if (in >= 0)
         close(in);
     drain(out_pipe[0], 'O');
@@ -316,19 +497,9 @@ static int alive(void)
     DIR *proc = opendir("/proc");
     struct dirent *entry;
     while (proc && (entry = readdir(proc))) {
-        char path[288], line[512], *close_paren;
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || atoi(entry->d_name) == getpid())
-            continue;
-        snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
-        if (fd >= 0)
-            close(fd);
-        if (n <= 0)
-            continue;
-        line[n] = 0;
-        close_paren = strrchr(line, ')');
-        if (close_paren && close_paren[1] && close_paren[2] != 'Z' && close_paren[2] != 'X')
+        char name[64];
+        pid_t pid = atoi(entry->d_name);
+        if (pid > 0 && pid != getpid() && look_at(pid, name))
             count++;
     }
     if (proc)
@@ -343,6 +514,8 @@ static int run(struct job *job, int *orphans)
     if (pipe2(in, O_CLOEXEC) || pipe2(trouble, O_CLOEXEC))
         die(71);
     int64_t began = now_ms();
+    if (first_began < 0)
+        first_began = last_fault = began;
     timed_out = 0;
     stalled_ms = 0;
     deadline = began + job->timeout_ms;

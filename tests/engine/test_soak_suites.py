@@ -81,3 +81,36 @@ def test_loop(settings: Settings) -> None:
         "loop.step-failed": ("loop_step_failed", 1, 1),
         "loop.not-reached": ("loop_not_reached", 0, 0),
     }
+
+
+@pytest.mark.contract("S40", "S42", "S44", "S27", "S30")
+def test_chaos(settings: Settings) -> None:
+    trials = {trial.task: trial for trial in green("chaos", settings).trials}
+    interrupted = trials["chaos.sigint-mid-tool"]
+    assert (
+        interrupted.metrics
+        | {
+            "chaos.seed": 7,
+            "chaos.faultInjected": True,
+            "chaos.exitCode": 130,
+            "process.orphanedChildren": 0,
+            "receipt.sealed": True,
+            "receipt.integrityValid": True,
+            "tokens.measured": True,
+        }
+        == interrupted.metrics
+    )
+    box = interrupted.observations.agent
+    assert box is not None
+    assert [(one.number, one.delivered) for one in box.injected] == [(1, True)]
+    # The same seed gives the same moment, here and in tests/rules/test_chaos.py.
+    any_time = trials["chaos.sigterm-any-time"].observations.agent
+    assert any_time is not None
+    assert [one.delay_ms for one in any_time.injected] == [629]
+    # Memory and disk ran out in one box each, and for nobody else.
+    short = [
+        (name, bool(box.oom_kills), box.disk_full)
+        for name, trial in trials.items()
+        if (box := trial.observations.agent) and (box.oom_kills or box.disk_full)
+    ]
+    assert short == [("chaos.out-of-memory", True, False), ("chaos.disk-full", False, True)]

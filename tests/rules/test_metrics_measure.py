@@ -8,6 +8,7 @@ import pytest
 import run_samples as samples
 from boxeval.rules.metrics import holds, measure
 from boxeval.spec.base import Scalar
+from boxeval.spec.chaos import Fault, FaultSignal
 from boxeval.spec.metrics import METRICS
 from boxeval.spec.suite import Assertion
 from boxeval.spec.trial import Collected, EntryKind, Observations, Patch, StreamFacts
@@ -26,7 +27,8 @@ def test_the_registry_and_the_measurement_name_the_same_metrics_and_types() -> N
         cumulative_snapshots=0, usage_double_counted=False, segment_usage_matches_messages=True
     )
     traffic = samples.traffic(cost_usd=0.5, failed_tool_calls=0, stream=stream)
-    task = samples.task(verify=TASK.verify, writes=())
+    fault = Fault(signal=FaultSignal.SIGCONT, target="agent", at="start")
+    task = samples.task(verify=TASK.verify, writes=(), faults=(fault,))
     enforced = samples.bounded(task, collected)
     observed = samples.seen(
         traffic=traffic,

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,7 +26,7 @@ from inbox import Inbox
 from ledger import Ledger
 from loop import MAX_TURNS, Conversation, OutOfTurnsError
 from mcp import McpError, McpServer
-from options import Options, OptionsError
+from options import LoopOptions, Options, OptionsError
 from repair import run_loop
 from shell import Shell
 from tools import Toolbox
@@ -42,6 +43,15 @@ class Stopped(BaseException):
         self.number = number
 
 
+@dataclass(frozen=True)
+class End:
+    """How a session ended. `text` is its answer if `code` is 0, else why there is none."""
+
+    reason: str
+    code: int
+    text: str
+
+
 def main() -> int:
     """Run one session; returns the exit code."""
     private = Path.home() / ".boxeval"
@@ -51,27 +61,36 @@ def main() -> int:
         _print(sys.stderr.buffer, f"agent: {error}")
         return 2
     ledger = Ledger(private / "session.jsonl", options.role, options.session, options.parent)
-    workspace = Workspace(os.environ.get("BOXEVAL_WORKSPACE") or ".")
     for number in SIGNALS:
         signal.signal(number, _stop)
     try:
         ledger.begin(continues=options.continue_session)
-        if options.role == "main" and options.loop:
-            return _looped(options, ledger, workspace)
-        if options.role == "main" and options.surface == "worker":
-            return _dispatched(ledger)
-        final = _session(options, ledger, Inbox(private / "inbox"), workspace)
+        end = _work(options, ledger, Inbox(private / "inbox"))
+        _deafen()
     except ModelError as error:
-        return _end(ledger, "model_error", str(error), 2)
+        end = End("model_error", 2, str(error))
     except McpError as error:
-        return _end(ledger, "mcp_error", str(error), 2)
+        end = End("mcp_error", 2, str(error))
     except OutOfTurnsError:
-        return _end(ledger, "max_turns", f"no final answer after {MAX_TURNS} turns", 3)
+        end = End("max_turns", 3, f"no final answer after {MAX_TURNS} turns")
     except Stopped as stopped:
-        return _end(ledger, "signal", f"ended by signal {stopped.number}", 128 + stopped.number)
-    _print(sys.stdout.buffer, final)
-    ledger.seal("completed", 0, final)
-    return 0
+        end = End("signal", 128 + stopped.number, f"ended by signal {stopped.number}")
+    if end.code == 0:
+        _print(sys.stdout.buffer, end.text)
+    else:
+        _print(sys.stderr.buffer, "agent: " + " ".join(end.text.split()))
+    ledger.seal(end.reason, end.code, end.text)
+    return end.code
+
+
+def _work(options: Options, ledger: Ledger, inbox: Inbox) -> End:
+    """What was asked for, on the surface that was asked for."""
+    workspace = Workspace(os.environ.get("BOXEVAL_WORKSPACE") or ".")
+    if options.role == "main" and options.loop:
+        return _looped(options.loop, ledger, workspace)
+    if options.role == "main" and options.surface == "worker":
+        return _dispatched(ledger)
+    return End("completed", 0, _session(options, ledger, inbox, workspace))
 
 
 def _session(options: Options, ledger: Ledger, inbox: Inbox, workspace: Workspace) -> str:
@@ -90,37 +109,26 @@ def _session(options: Options, ledger: Ledger, inbox: Inbox, workspace: Workspac
             server.stop()
 
 
-def _dispatched(ledger: Ledger) -> int:
+def _dispatched(ledger: Ledger) -> End:
     """The second surface: one worker does it all."""
     end = dispatch(ledger, _prompt(), "worker")
-    _print(sys.stdout.buffer, end.text)
-    ledger.seal("completed" if end.exit_code == 0 else "worker_failed", end.exit_code, end.text)
-    return end.exit_code
+    if end.exit_code:
+        return End("worker_failed", end.exit_code, f"the worker ended with exit code {end.exit_code}")
+    return End("completed", 0, end.text)
 
 
-def _looped(options: Options, ledger: Ledger, workspace: Workspace) -> int:
+def _looped(options: LoopOptions, ledger: Ledger, workspace: Workspace) -> End:
     """A bounded loop of workers."""
-    assert options.loop is not None
     shell = Shell(str(workspace.root))
     try:
-        reason = run_loop(options.loop, ledger, shell, _prompt())
+        reason = run_loop(options, ledger, shell, _prompt())
     finally:
         shell.stop()
-    if reason != "resolved":
-        return _end(ledger, reason, f"the loop ended: {reason}", 4)
-    _print(sys.stdout.buffer, reason)
-    ledger.seal(reason, 0, reason)
-    return 0
+    return End(reason, 0 if reason == "resolved" else 4, f"the loop ended: {reason}")
 
 
 def _prompt() -> str:
     return sys.stdin.buffer.read().decode("utf-8", "replace")
-
-
-def _end(ledger: Ledger, reason: str, message: str, code: int) -> int:
-    ledger.seal(reason, code, message)
-    _print(sys.stderr.buffer, "agent: " + " ".join(message.split()))
-    return code
 
 
 def _print(stream: BinaryIO, text: str) -> None:
@@ -130,9 +138,14 @@ def _print(stream: BinaryIO, text: str) -> None:
 
 
 def _stop(number: int, _frame: object) -> None:
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)  # the ending itself is not interrupted again
+    _deafen()
     raise Stopped(number)
+
+
+def _deafen() -> None:
+    """The ending itself is not interrupted."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

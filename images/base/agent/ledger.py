@@ -26,7 +26,6 @@ class Ledger:
     ) -> None:
         self._path = path
         self._number = 0
-        self._digest = hashlib.sha256()
         self._usage: dict[str, int] = {}
         self._warned = False
         self.role, self.parent = role, parent
@@ -63,8 +62,12 @@ class Ledger:
             "usage": self._usage or None,
             "text": text,
         }
-        self._digest.update(canonical(receipt))
-        self._write({**receipt, "digest": self._digest.hexdigest()})
+        # Read back, since a signal may have come between a line and a note of it.
+        digest = hashlib.sha256(
+            b"".join(line for line, entry in self._lines() if entry.get("session") == self.session)
+        )
+        digest.update(canonical(receipt))
+        self._write({**receipt, "digest": digest.hexdigest()})
 
     def next_name(self, role: str) -> str:
         """`main.1`, `worker.2`: the next session of a role in this file."""
@@ -75,26 +78,31 @@ class Ledger:
 
     def entries(self) -> Iterator[dict[str, Any]]:
         """Everything that is in the file, of all sessions."""
+        return (entry for _, entry in self._lines())
+
+    def _lines(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
         try:
             data = self._path.read_bytes()
         except OSError:
             return
-        for line in data.splitlines():
+        for line in data.splitlines(keepends=True):
             try:
                 entry = json.loads(line)
             except (ValueError, RecursionError):  # torn by the end of an earlier session
                 continue
             if isinstance(entry, dict):
-                yield entry
+                yield line, entry
 
     def _write(self, entry: dict[str, object]) -> None:
         line = json.dumps(entry).encode() + b"\n"
-        self._digest.update(line)
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
-            with os.fdopen(os.open(self._path, flags, 0o600), "ab") as file:
-                file.write(line)
+            descriptor = os.open(self._path, flags, 0o600)
+            try:
+                os.write(descriptor, line)  # whole, in one call: workers append to the same file
+            finally:
+                os.close(descriptor)
         except OSError as error:
             if not self._warned:
                 sys.stderr.write(f"agent: the session is not recorded: {error}\n")

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic.alias_generators import to_camel
 
+from boxeval.formats.chaos_checks import chaos_faults
 from boxeval.formats.check_faults import checks_faults, evidence_faults
 from boxeval.formats.faults import (
     Fault,
@@ -63,6 +64,7 @@ def task_faults(task: Task) -> Iterator[Fault]:
     """Everything wrong with a task that needs no look at another part of the suite."""
     yield from below("workspace", workspace_faults(task.workspace))
     yield from step_faults(task)
+    yield from chaos_faults(task)
     if "runner" in task.model_fields_set:
         yield from below("runner", runner_common_faults(task.runner))
         if not task.steps:

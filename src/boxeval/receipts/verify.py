@@ -24,6 +24,7 @@ from boxeval.receipts.ledger import BLOBS, CHECKPOINT, LEDGER, PLAN
 from boxeval.receipts.regrade import Regrade, Regrading
 from boxeval.receipts.storage import read_regular
 from boxeval.receipts.trust import Trust
+from boxeval.rules import chaos
 from boxeval.rules.check_consistency import checks_fault
 from boxeval.rules.enforcement import contradiction
 from boxeval.rules.journal import read_journal
@@ -272,7 +273,9 @@ def _not_following(number: int, fault: str, made_by: str) -> TamperError | Unrea
 
 
 def _verdict_fault(trial: Trial, task: PlannedTask) -> str | None:
-    if fault := contradiction(task, trial.observations) or checks_fault(task, trial.observations):
+    seen = trial.observations
+    fault = contradiction(task, seen) or checks_fault(task, seen)
+    if fault := fault or chaos.contradiction(task, seen, trial.repeat):
         return fault
     metrics = measure(task, trial.observations, trial.wall_ms)
     if not _same(metrics, trial.metrics):

@@ -116,6 +116,9 @@ def _box(role: str, box: BoxResult, blobs: BlobStore) -> Iterator[str]:
     notes += [f"engine fault: {box.error}"] if box.error else []
     yield f"  cpu {duration(box.cpu_ms)}, memory at most {size(box.max_rss_kib * 1024)}"
     yield from (f"  ! {escape(note)}" for note in notes)
+    for one in box.injected:
+        how = "injected" if one.delivered else f"not delivered ({one.detail})"
+        yield f"  fault {one.number} {escape(how)} after {one.at_ms} ms"
     for count, command in enumerate(box.commands, start=1):
         yield f"  command {count} {escape(command_words(command))}"
         for excerpt in output(f"command {count}", command, blobs, limit=40):

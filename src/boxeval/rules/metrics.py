@@ -8,6 +8,7 @@ import re
 from pathlib import PurePosixPath
 
 from boxeval.rules import boundary
+from boxeval.rules.chaos import killed_from_outside, of_chaos
 from boxeval.rules.checks import judge_checks
 from boxeval.rules.endings import exit_code
 from boxeval.rules.journal_metrics import of_journal
@@ -53,6 +54,7 @@ def measure(task: PlannedTask, seen: Observations, wall_ms: int) -> dict[str, Sc
         **_of_checks(seen),
         "process.orphanedChildren": _orphans(task, seen),
         **journal,
+        **of_chaos(task, seen),
         **_of_boundary(task, seen),
         **_of_result(task, seen),
     }
@@ -130,7 +132,8 @@ def _of_changes(seen: Observations) -> dict[str, Scalar]:
 
 def _orphans(task: PlannedTask, seen: Observations) -> int | None:
     boxes = [turn.box for turn in turns(task, seen)]
-    counted = [box.orphans for box in boxes if box and box.error is None]
+    told = [box for box in boxes if box and box.error is None and not killed_from_outside(task, box)]
+    counted = [box.orphans for box in told]
     return sum(counted) if counted and len(counted) == len(boxes) else None
 
 

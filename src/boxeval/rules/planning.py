@@ -119,6 +119,7 @@ def plan_task(inputs: PlanInputs, task: Task, target: Target) -> PlannedTask:
         steps=steps_of(suite, task),
         writes=task.writes,
         protect=task.protect,
+        faults=task.faults,
         model=model_of(suite, task, target, inputs.models, inputs.model),
         thinking=target.thinking,
         env={**target.env, **task.runner.env},

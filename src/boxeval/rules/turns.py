@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from boxeval.rules.chaos import injected_words
 from boxeval.rules.endings import describe, ended_badly, ended_by_memory, limit_hit
 from boxeval.spec.box import BoxResult, CommandResult
 from boxeval.spec.outcome import FailureClass
@@ -73,7 +74,9 @@ def unfinished(task: PlannedTask, seen: Observations) -> Unfinished | None:
             text = f"{turn.name} used up its memory, and the kernel ended its box"
             return Unfinished(FailureClass.OOM, "memory", text)
         if turn.box and (bad := ended_badly(turn.box)):
-            return _unfinished(turn, turn.box, *bad, seen)
+            found = _unfinished(turn, turn.box, *bad, seen)
+            injected = injected_words(task, turn.box)
+            return replace(found, detail=f"{found.detail}; {injected}") if injected else found
     return None
 
 

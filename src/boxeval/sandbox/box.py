@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from boxeval.errors import BoxError, BoxevalError, EngineError, IsolationError
 from boxeval.sandbox.attach import Attachment
 from boxeval.sandbox.capture import Bounded
 from boxeval.sandbox.engine import Engine, engine_errors
+from boxeval.sandbox.faults import FaultPlan, Injection
 from boxeval.sandbox.job import Job
 from boxeval.sandbox.settings import (
     SHIM,
@@ -23,7 +25,16 @@ from boxeval.sandbox.settings import (
     host_config,
     kernel_differences,
 )
-from boxeval.sandbox.shim_frames import CommandEnd, LastReport, command_end, facts_of, job_frame, last_report
+from boxeval.sandbox.shim_frames import (
+    CommandEnd,
+    LastReport,
+    command_end,
+    facts_of,
+    fault_moment,
+    job_frame,
+    last_report,
+)
+from boxeval.spec.chaos import Injected
 from boxeval.spec.policy import Policy
 
 SIGKILLED = 128 + 9
@@ -50,6 +61,7 @@ class BoxEnd:
     max_rss_kib: int = 0
     engine_oom_flag: bool = False
     full: tuple[str, ...] = ()
+    injected: list[Injected] = field(default_factory=list)
     differences: tuple[str, ...] = ()
     error: str | None = None
 
@@ -74,6 +86,7 @@ class Box:
         with engine_errors(f"create box {spec.name}"):
             self.id = create_container(engine, _config(spec), spec.name)
         self._reported = self._overdue = False
+        self._faults = FaultPlan(engine, self.id)
         self._attachment: Attachment | None = None
 
     def start(self) -> None:
@@ -98,25 +111,43 @@ class Box:
             self.end.differences = differences
             raise IsolationError("the engine did not apply the policy: " + "; ".join(differences))
 
+    def plan(self, faults: Sequence[Injection]) -> None:
+        """Tell the shim of faults to come; they are counted from the start of the first command."""
+        self._faults.planned = {fault.number: fault for fault in faults}
+        for fault in faults:
+            self._connection.send(b"S", fault.frame())
+
     def run(self, job: Job, *, last: bool) -> CommandEnd:
         """Run one command to its end. After `last`, a failure or a timeout the box ends too."""
         cap = self.spec.policy.limits.output_kib * 1024
         out, err = Bounded(job.stdout_bytes or cap), Bounded(cap)
+        began = time.monotonic()
         self._connection.send(b"J", job_frame(job, last))
-        until = time.monotonic() + job.timeout_ms / 1000 + self._engine.waits.grace_s
+        until = began + job.timeout_ms / 1000 + self._engine.waits.grace_s
+        try:
+            end = self._follow(out, err, until)
+        except BoxError:
+            if not self.killed_as_planned:
+                raise
+            wall_ms = int((time.monotonic() - began) * 1000)
+            end = CommandEnd(None, signal.SIGKILL, False, None, wall_ms, out, err)
+        self.end.commands.append(end)
+        if end.timed_out and end.stalled_ms > self._engine.waits.stall_ms:
+            # A command that prints waits for the engine, and its deadline goes on.
+            self.end.error = f"the engine took no output for {end.stalled_ms} ms before the deadline"
+        return end
+
+    def _follow(self, out: Bounded, err: Bounded, until: float) -> CommandEnd:
         while True:
             kind, payload = self._frame(until)
-            if kind == b"O":
+            if kind == b"S":
+                self.end.injected.append(self._faults.inject(fault_moment(payload)))
+            elif kind == b"O":
                 out.feed(payload)
             elif kind == b"E":
                 err.feed(payload)
             elif kind == b"R":
-                end = command_end(payload, out, err)
-                self.end.commands.append(end)
-                if end.timed_out and end.stalled_ms > self._engine.waits.stall_ms:
-                    # A command that prints waits for the engine, and its deadline goes on.
-                    self.end.error = f"the engine took no output for {end.stalled_ms} ms before the deadline"
-                return end
+                return command_end(payload, out, err)
             else:
                 raise BoxError("the shim sent an unexpected frame")
 
@@ -172,6 +203,11 @@ class Box:
         end.cpu_ms, end.max_rss_kib = report.cpu_ms, report.max_rss_kib
         end.full = report.full
         self._reported = True
+
+    @property
+    def killed_as_planned(self) -> bool:
+        """True once a fault of the task's own schedule has killed the box, so that its shim cannot report."""
+        return self._faults.has_killed
 
     @property
     def reported(self) -> bool:

@@ -46,6 +46,15 @@ class LastReport:
     full: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class FaultMoment:
+    """The moment of a planned fault, `at_ms` after the first command began; `error` if it could not be brought about."""
+
+    number: int
+    at_ms: int
+    error: str | None
+
+
 def job_frame(job: Job, last: bool) -> bytes:
     """The payload of a J frame. Raises BoxError for text that cannot be told."""
     env = [f"{name}={value}" for name, value in job.env.items()]
@@ -95,6 +104,15 @@ def last_report(payload: bytes) -> LastReport:
     def told(facts: dict[str, str]) -> LastReport:
         names = ("orphans", "survivors", "oom_kills", "pids_denied", "cpu_ms", "max_rss_kib")
         return LastReport(**{name: int(facts[name]) for name in names}, full=tuple(facts["full"].split()))
+
+    return _checked(payload, told)
+
+
+def fault_moment(payload: bytes) -> FaultMoment:
+    """What an S frame tells, or BoxError."""
+
+    def told(facts: dict[str, str]) -> FaultMoment:
+        return FaultMoment(int(facts["number"]), int(facts["at_ms"]), facts["error"] or None)
 
     return _checked(payload, told)
 

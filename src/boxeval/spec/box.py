@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from boxeval.spec.base import Natural, Record, Sha256
+from boxeval.spec.chaos import Injected
 
 
 class Capture(Record):
@@ -51,4 +52,5 @@ class BoxResult(Record):
     differences: tuple[str, ...] = Field(
         (), description="Effective settings that are not what the policy asked for."
     )
+    injected: tuple[Injected, ...] = Field((), description="Faults of the task's schedule, in order.")
     error: str | None = Field(None, description="Engine fault that ended the box, in one line.")

@@ -136,6 +136,9 @@ _MEASURED: tuple[tuple[str, MetricType, str, str, str], ...] = (
     ("loop.unneededNodes", "number", "nodes", "Nodes that were not needed.", _JOURNAL),
     ("loop.reasonDeclared", "bool", "", "Whether the loop says why it ended.", _JOURNAL),
     ("loop.resolved", "bool", "", "Whether the loop ended in success.", _JOURNAL),
+    ("chaos.seed", "number", "", "Seed of the fault schedule.", _CONTROLLER),
+    ("chaos.faultInjected", "bool", "", "Whether the fault happened.", _CONTROLLER),
+    ("chaos.exitCode", "number", "", "Exit code of the main process after the fault.", _CONTROLLER),
 )
 
 _LATER: tuple[tuple[str, MetricType, str, str, str], ...] = (
@@ -143,9 +146,6 @@ _LATER: tuple[tuple[str, MetricType, str, str, str], ...] = (
     ("receiptUsage.receiptCount", "number", "receipts", "Usage entries in the agent's journal.", _JOURNAL),
     ("receiptUsage.totalTokens", "number", "tokens", "Tokens as the agent counted them.", _JOURNAL),
     ("receiptUsage.costUsd", "number", "USD", "Cost as the agent counted it.", _JOURNAL),
-    ("chaos.seed", "number", "", "Seed of the fault schedule.", _CONTROLLER),
-    ("chaos.faultInjected", "bool", "", "Whether the fault happened.", _CONTROLLER),
-    ("chaos.exitCode", "number", "", "Exit code of the main process after the fault.", _CONTROLLER),
     ("context.indexedFiles", "number", "files", "Files in the agent's index.", _JOURNAL),
     ("context.coverage", "number", "ratio", "Share of the tree that is indexed.", _JOURNAL),
     ("context.structuralHash", "string", "", "Hash of the index's structure.", _JOURNAL),

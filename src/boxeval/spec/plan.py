@@ -8,6 +8,7 @@ from pydantic import Field
 
 from boxeval.spec.base import Natural, Positive, Record, Sha256
 from boxeval.spec.case_run import CaseRun
+from boxeval.spec.chaos import Fault
 from boxeval.spec.models import Budget, PlannedModel
 from boxeval.spec.policy import Policy
 from boxeval.spec.suite import Assertion, Runner, StepVerify, Verify
@@ -59,6 +60,7 @@ class PlannedTask(Record):
     steps: tuple[PlannedStep, ...] = Field((), description="If there are any, `runner` takes no turn itself.")
     writes: tuple[str, ...] | None = Field(None, description="Of the single turn; None: the whole workspace.")
     protect: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
     model: PlannedModel | None = None
     thinking: str | None = Field(None, description="Effort asked of the model.")
     env: dict[str, str] = Field(default_factory=dict)

@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 
 from boxeval.spec.agent_options import AgentOptions
 from boxeval.spec.base import SAFE, EnvName, Id, Record
+from boxeval.spec.chaos import Fault
 from boxeval.spec.checks import MAX_CHECKS, Check
 from boxeval.spec.models import Budget, Model, Script
 from boxeval.spec.workspace import Command, InlineFile, RelativePath, Workspace
@@ -209,6 +210,9 @@ class Task(Record):
     protect: tuple[str, ...] = Field(
         (),
         description="gitignore-style patterns: what they match is put back before anything is graded.",
+    )
+    faults: Annotated[tuple[Fault, ...], Field(max_length=16)] = Field(
+        (), description="Faults to inject into the turn, in order (docs/chaos.md)."
     )
     verify: Verify = Field(Verify(), description="How the turn is graded.")
     required_evidence: tuple[str, ...] = Field(

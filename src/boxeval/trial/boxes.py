@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from boxeval.errors import EngineError, IsolationError
 from boxeval.receipts.blobs import BlobStore
 from boxeval.sandbox.box import Box, BoxEnd
 from boxeval.sandbox.capture import Bounded
+from boxeval.sandbox.faults import Injection
 from boxeval.sandbox.job import Job
 from boxeval.sandbox.shim_frames import CommandEnd
 from boxeval.spec.box import BoxResult, Capture, CommandResult
 from boxeval.trial.cancel import Cancel, Cancelled
 
 
-def run_turn(box: Box, jobs: tuple[Job, ...], timeout_ms: int, cancel: Cancel) -> None:
+def run_turn(
+    box: Box, jobs: tuple[Job, ...], timeout_ms: int, cancel: Cancel, faults: Sequence[Injection] = ()
+) -> None:
     """Start the box and run its commands, in order, until one fails; `timeout_ms` is for all together.
 
+    `faults` are injected meanwhile, each when its moment comes.
     Faults of the engine end up in `box.end`, not in an exception. Raises Cancelled if the run is being cancelled.
     """
     try:
         with cancel.watching(box):
             box.start()
+            box.plan(faults)
             left_ms = timeout_ms
             for number, job in enumerate(jobs, 1):
                 if cancel.is_set:
@@ -46,7 +52,7 @@ def settle_box(box: Box) -> None:
     except EngineError as error:
         box.end.error = before or str(error)[:300]
         return
-    if not box.reported and not box.end.differences:
+    if not box.reported and not box.killed_as_planned and not box.end.differences:
         box.end.error = before or "the box ended without its shim's report"
 
 
@@ -65,6 +71,7 @@ def box_result(end: BoxEnd, blobs: BlobStore) -> BoxResult:
         engine_oom_flag=end.engine_oom_flag,
         disk_full=bool(end.full),
         differences=end.differences,
+        injected=tuple(end.injected),
         error=end.error,
     )
 

@@ -11,6 +11,8 @@ from boxeval.gateway.interface import PLACEHOLDER_KEY
 from boxeval.gateway.names import Names
 from boxeval.gateway.server import Route
 from boxeval.gateway.sources import name_of
+from boxeval.rules.chaos import schedule
+from boxeval.sandbox.faults import injections
 from boxeval.sandbox.keeper import GATEWAY_PORT
 from boxeval.spec.box import BoxResult
 from boxeval.spec.outcome import FailureClass
@@ -69,7 +71,9 @@ def take_turn(context: TrialContext, staged: Staged, route: ModelRoute) -> BoxRe
         with context.steps.step("run"):
             image_path = context.image(task.image).path_env
             jobs = agent_for(task.runner.kind).jobs(task, image_path, access, ambient=context.ambient)
-            run_turn(box, jobs, task.agent_timeout_ms, context.cancel)
+            scheduled = schedule(task.faults, context.planned.repeat)
+            faults = injections(scheduled, context.slot.policy.limits)
+            run_turn(box, jobs, task.agent_timeout_ms, context.cancel, faults)
             route.pause()
         with context.steps.step("settle"):
             settle_box(box)

@@ -1,0 +1,35 @@
+"""What pydantic cannot say about a schedule of faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from boxeval.formats.faults import Fault as Problem
+from boxeval.formats.faults import below
+from boxeval.spec.chaos import Between, BoxFault, Fault
+from boxeval.spec.suite import Task
+
+
+def chaos_faults(task: Task) -> Iterator[Problem]:
+    """Everything wrong with `faults`."""
+    if task.faults and task.steps:
+        yield ("faults",), "cannot stand beside `steps`"
+    for number, fault in enumerate(task.faults):
+        yield from below("faults", below(number, _fault_faults(fault)))
+        if fault.seed != task.faults[0].seed:
+            yield ("faults", number, "seed"), f"is not {task.faults[0].seed}: a schedule has one seed"
+
+
+def _fault_faults(fault: Fault) -> Iterator[Problem]:
+    if (fault.signal is None) == (fault.fault is None):
+        yield (), "needs exactly one of `signal` and `fault`"
+    elif fault.signal and fault.target == "box":
+        yield ("target",), "`box` cannot get a signal; name `agent` or `tool`"
+    elif fault.fault and fault.target != "box":
+        yield ("target",), f"`{fault.fault}` strikes the `box`"
+    if fault.target == "tool" and fault.at == "start":
+        yield ("at",), "no tool runs at the start; name a later moment"
+    if fault.for_ms is not None and fault.fault is not BoxFault.ENGINE_PAUSE:
+        yield ("forMs",), f"needs `fault: {BoxFault.ENGINE_PAUSE}`"
+    if isinstance(fault.at, Between) and fault.at.between_ms[0] > fault.at.between_ms[1]:
+        yield ("at", "betweenMs"), "its first moment is later than its last"
