@@ -242,7 +242,6 @@ def test_task_ids_are_unique(tmp_path: Path, first: str, second: str, said: str)
             for key in (
                 "secrets",
                 "services",
-                "faults",
                 "kind",
                 "deviation",
             )
