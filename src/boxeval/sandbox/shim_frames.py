@@ -48,7 +48,7 @@ class LastReport:
 
 @dataclass(frozen=True, slots=True)
 class FaultMoment:
-    """The moment of a planned fault, `at_ms` after the first command began; `error` if it could not be brought about."""
+    """When a planned fault was due, counted from the start of the first command, and why it could not be done."""
 
     number: int
     at_ms: int
