@@ -13,7 +13,7 @@ import typer
 
 from boxeval.cli.output import complain, say, warn
 from boxeval.cli.places import SuiteArgument, SuiteOption, run_directory, suite_file
-from boxeval.cli.verified import trust_of
+from boxeval.cli.verified import trust_of, verified
 from boxeval.errors import IncompleteError, StorageError, UsageError
 from boxeval.reports.formats import FORMATS, Format
 
@@ -145,15 +145,14 @@ def _tell(
     end: RunEnd, request: RunRequest, settings: Settings, *, short_report: Path | None, form: Format
 ) -> int:
     """Verify what was written, print what it says, and give the exit code."""
-    from boxeval.receipts.verify import verify
     from boxeval.reports.formats import render
     from boxeval.verdicts.aggregate import aggregate, exit_code
 
-    verified = verify(end.directory, trust_of(settings, key_file=request.key_file), checkpoint=end.checkpoint)
-    report = aggregate(verified)
+    run = verified(end.directory, trust_of(settings, key_file=request.key_file), end.checkpoint)
+    report = aggregate(run)
     if short_report:
-        _write_short(short_report, report, verified)
-    say(render(form, report, verified))
+        _write_short(short_report, report, run)
+    say(render(form, report, run))
     place = [line for line in (f"run: {end.directory}", end.checkpoint) if line]
     if form is Format.TEXT:
         from boxeval.reports.escape import escape

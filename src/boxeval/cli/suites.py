@@ -27,12 +27,16 @@ def validate(suite: SuiteArgument = None, suite_option: SuiteOption = None, as_j
     from boxeval.errors import SuiteError
     from boxeval.formats.sources import read_sources
     from boxeval.formats.suite_v2 import load_suite
+    from boxeval.graders.examiner import Examiner
+    from boxeval.graders.preflight import preflight
     from boxeval.reports.words import plural
 
     path = suite_file(suite, suite_option)
     try:
         loaded = load_suite(path)
         read_sources(loaded, {task.id for task in loaded.suite.tasks})
+        with Examiner() as examiner:
+            warnings = (*loaded.warnings, *preflight(loaded, examiner))
     except SuiteError as error:
         if not as_json:
             raise
@@ -48,11 +52,11 @@ def validate(suite: SuiteArgument = None, suite_option: SuiteOption = None, as_j
                 "tasks": tasks,
                 "targets": targets,
                 "problems": [],
-                "warnings": [_problem(warning) for warning in loaded.warnings],
+                "warnings": [_problem(warning) for warning in warnings],
             }
         )
         return
-    for warning in loaded.warnings:
+    for warning in warnings:
         warn(f"warning: {warning}")
     say(f"{escape(str(path))}: good: {plural(tasks, 'task')} for {plural(targets, 'target')}")
 

@@ -53,9 +53,17 @@ def checkpoint_text(given: str | None) -> str | None:
 def read_run(run: str, files: list[Path] | None = None, checkpoint: str | None = None) -> VerifiedRun:
     """Find and verify a run; raises what `receipts.verify` and `places.run_directory` raise."""
     from boxeval.cli.places import run_directory
-    from boxeval.receipts.verify import verify
     from boxeval.settings import load_settings
 
     settings = load_settings()
     directory = run_directory(run, settings)
-    return verify(directory, trust_of(settings, files), checkpoint=checkpoint_text(checkpoint))
+    return verified(directory, trust_of(settings, files), checkpoint_text(checkpoint))
+
+
+def verified(directory: Path, trust: Trust, checkpoint: str | None) -> VerifiedRun:
+    """Verify a run, and grade again what its graders made of texts."""
+    from boxeval.graders.examiner import Examiner
+    from boxeval.receipts.verify import verify
+
+    with Examiner() as examiner:
+        return verify(directory, trust, checkpoint=checkpoint, regrade=examiner.grade)

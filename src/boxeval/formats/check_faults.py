@@ -26,6 +26,7 @@ from boxeval.spec.metrics import did_you_mean
 from boxeval.spec.suite import Task
 from boxeval.spec.workspace import WorkspaceKind
 
+_REPOSITORIES = (WorkspaceKind.GIT, WorkspaceKind.GENERATED)
 FLAGS = "isu"
 _POINTERS = {"pointer": "pointer", "json_path": "jsonPath"}
 
@@ -63,8 +64,11 @@ def _check_faults(task: Task, check: Check) -> Iterator[Fault]:
         yield from below("configuration", below("run", text_faults(check.configuration.run)))
     if isinstance(check, FileCheck) and (fault := file_fault(check.configuration.file)):
         yield ("configuration", "file"), fault
-    if isinstance(check, GitHeadCheck) and task.workspace.kind is not WorkspaceKind.GIT:
-        yield ("grader",), f"needs a workspace of kind `git`, and this one is `{task.workspace.kind}`"
+    if isinstance(check, GitHeadCheck) and task.workspace.kind not in _REPOSITORIES:
+        yield (
+            ("grader",),
+            f"needs a workspace of kind `git` or `generated`, and this one is `{task.workspace.kind}`",
+        )
 
 
 def configuration_faults(configuration: Configuration) -> Iterator[Fault]:

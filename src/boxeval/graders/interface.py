@@ -32,7 +32,7 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class BoxRun:
-    """A box that ran one command. `stdout` has the first and last half of as many bytes as were asked for."""
+    """A box that ran one command. `stdout` is the head and tail of as many bytes as the job asked for."""
 
     result: BoxResult
     stdout: bytes
@@ -48,13 +48,10 @@ class Bench(Protocol):
     def message_text(self) -> bytes:
         """The bytes of a complete final message."""
 
-    def run(
-        self, name: str, job: Job, timeout_ms: int, *, stdout_bytes: int = 0, own_image: bool = False
-    ) -> BoxRun:
+    def run(self, job: Job, timeout_ms: int, *, own_image: bool = False) -> BoxRun:
         """Run a job in a fresh box over the graded snapshot; what it writes there is gone after it (G20).
 
-        Of stdout at least `stdout_bytes` are handed back. `own_image`: in boxeval's grader image, which has Python
-        and Git, instead of the suite's.
+        `own_image`: in boxeval's grader image, which has Python and Git, instead of the suite's.
         """
 
     def environment(self, *, own_image: bool = False) -> dict[str, str]:

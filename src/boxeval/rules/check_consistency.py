@@ -6,7 +6,7 @@ from boxeval.rules.box_checks import git_head_verdict, shell_verdict
 from boxeval.rules.file_checks import file_verdict
 from boxeval.rules.message import printed_message
 from boxeval.spec.checks import Check, FileCheck, GitHeadCheck, ShellCheck, TextCheck
-from boxeval.spec.graded import CheckSeen, CheckStatus, CheckVerdict, MessageStatus
+from boxeval.spec.graded import CheckSeen, CheckStatus, CheckVerdict, FinalMessage, MessageStatus
 from boxeval.spec.plan import PlannedTask
 from boxeval.spec.suite import RunnerKind
 from boxeval.spec.trial import Observations
@@ -33,7 +33,7 @@ def checks_fault(task: PlannedTask, seen: Observations) -> str | None:
 def decided(check: Check, found: CheckSeen, seen: Observations) -> CheckVerdict | None:
     """The verdict that follows from what was sealed; None where a text has to be looked at again."""
     if isinstance(check, TextCheck):
-        return unavailable(seen)
+        return unavailable(seen.message)
     if isinstance(check, ShellCheck):
         return shell_verdict(check.configuration, found.box)
     if isinstance(check, GitHeadCheck):
@@ -43,10 +43,9 @@ def decided(check: Check, found: CheckSeen, seen: Observations) -> CheckVerdict 
     return None
 
 
-def unavailable(seen: Observations) -> CheckVerdict | None:
+def unavailable(message: FinalMessage | None) -> CheckVerdict | None:
     """Without a complete final message there is nothing that an output check could pass by (G4)."""
-    message = seen.message
     if message is not None and message.status is MessageStatus.COMPLETE:
         return None
-    reason = message.reason if message else "there is no final message"
+    reason = message.reason if message else "there is none"
     return CheckVerdict(status=CheckStatus.UNAVAILABLE, reason=f"final message: {reason}")

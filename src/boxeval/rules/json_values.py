@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 MAX_DEPTH = 256
-MAX_DIGITS = 400
-"""Of one number. A double has at most 309 before its point."""
+MAX_DIGITS = 300
+"""Of one number, so that every one fits a double."""
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 _ESCAPE = re.compile(r"~(?![01])")

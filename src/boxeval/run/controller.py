@@ -10,6 +10,7 @@ from pathlib import Path
 
 from boxeval.errors import BoxevalError, EngineError, StorageError
 from boxeval.gateway.server import Gateway
+from boxeval.graders.examiner import Examiner
 from boxeval.receipts.keys import key_of_run, load_signing_key
 from boxeval.receipts.ledger import Ledger
 from boxeval.receipts.recovery import Recovery
@@ -168,6 +169,10 @@ class _Run:
 
     def go(self, settings: Settings, max_failures: int | None) -> RunEnd:
         """Run all trials, then close the ledger."""
+        with Examiner(lambda: self._cancel.is_set) as examiner:
+            return self._go(settings, max_failures, examiner)
+
+    def _go(self, settings: Settings, max_failures: int | None, examiner: Examiner) -> RunEnd:
         plan = self._prepared.plan
         budget = Budget(self._ledger.directory, plan.policies, plan.max_cost_usd)
         budget.take(self._recovery.run.trials if self._recovery else ())
@@ -186,6 +191,7 @@ class _Run:
             cancel=self._cancel,
             budget=budget,
             attempts=self._recovery.attempts if self._recovery else {},
+            examiner=examiner,
             ambient=None if settings.hermetic else dict(os.environ),
             max_failures=max_failures,
         )

@@ -15,6 +15,8 @@ from boxeval.errors import ImageError, UsageError
 from boxeval.formats.fixtures import Fixture, GitSource, fixture_recipe
 from boxeval.formats.sources import read_sources
 from boxeval.formats.suite_v2 import load_suite
+from boxeval.graders.examiner import Examiner
+from boxeval.graders.preflight import preflight
 from boxeval.receipts.ledger import utc_now
 from boxeval.rules.planning import PlanInputs, check_memory, default_jobs, make_plan
 from boxeval.rules.same_plan import differences
@@ -25,6 +27,7 @@ from boxeval.sandbox.engine import Engine
 from boxeval.sandbox.images import GRADER, KEEPER, ImageInfo, ensure
 from boxeval.sandbox.rootfs import stop_bootstrap
 from boxeval.settings import Settings
+from boxeval.spec.checks import FileCheck, GitHeadCheck
 from boxeval.spec.plan import Plan, PlannedImage, Provenance
 
 Sources = Mapping[tuple[str, str], Fixture | GitSource]
@@ -55,7 +58,9 @@ def prepare(
     had makes its trials void, since others may run; without a keeper there is no run (ImageError).
     """
     loaded = load_suite(request.suite)
-    for warning in loaded.warnings:
+    with Examiner() as examiner:
+        found = preflight(loaded, examiner)
+    for warning in (*loaded.warnings, *found):
         watcher.note(f"warning: {warning}")
     selection = Selection(request.targets, request.tasks, request.tags, request.smoke)
     targets, tasks = select(loaded.suite, selection)
@@ -73,6 +78,8 @@ def prepare(
     names = {image_of(loaded.suite, *pair) for pair in pairs}
     names |= {grader_image_of(loaded.suite, *pair) for pair in pairs}
     if any(isinstance(s, GitSource) for s in sources.values()) or any(t.workspace.written for t in tasks):
+        names.add(GRADER)
+    if any(isinstance(check, FileCheck | GitHeadCheck) for task in tasks for check in task.verify.checks):
         names.add(GRADER)
     images, faults = _images(engine, names | {KEEPER}, watcher)
     if KEEPER in faults:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from boxeval.errors import EngineError
 from boxeval.gateway.server import Gateway
+from boxeval.graders.examiner import Examiner
 from boxeval.receipts.ledger import Ledger
 from boxeval.rules.attempts import is_settled
 from boxeval.run.budget import Budget
@@ -47,6 +48,7 @@ class Shared:
     budget: Budget
     attempts: Mapping[str, int]
     """How often trials were tried before this controller, by id."""
+    examiner: Examiner
     ambient: Mapping[str, str] | None
     max_failures: int | None
 
@@ -166,6 +168,7 @@ class Worker(threading.Thread):
                 reaper=shared.reaper,
                 cancel=shared.cancel,
                 steps=steps,
+                examiner=shared.examiner,
                 ambient=shared.ambient,
             )
         )

@@ -56,11 +56,11 @@ def settle_box(box: Box) -> None:
         box.end.error = before or "the box ended without its shim's report"
 
 
-def box_result(end: BoxEnd, blobs: BlobStore) -> BoxResult:
-    """The evidence of a settled box. Kept output goes to `blobs`."""
+def box_result(end: BoxEnd, blobs: BlobStore, *, keep_bytes: int | None = None) -> BoxResult:
+    """The evidence of a settled box. Kept output goes to `blobs`, at most `keep_bytes` of each stream if given."""
     return BoxResult(
         image_id=end.image_id,
-        commands=tuple(_command(command, blobs) for command in end.commands),
+        commands=tuple(_command(command, blobs, keep_bytes) for command in end.commands),
         settled=end.settled,
         survivors=end.survivors,
         orphans=end.orphans,
@@ -76,23 +76,26 @@ def box_result(end: BoxEnd, blobs: BlobStore) -> BoxResult:
     )
 
 
-def _command(end: CommandEnd, blobs: BlobStore) -> CommandResult:
+def _command(end: CommandEnd, blobs: BlobStore, keep_bytes: int | None) -> CommandResult:
     return CommandResult(
         exit_code=end.exit_code,
         signal=end.signal,
         timed_out=end.timed_out,
         spawn_error=end.spawn_error,
         wall_ms=end.wall_ms,
-        stdout=_capture(end.stdout, blobs),
-        stderr=_capture(end.stderr, blobs),
+        stdout=_capture(end.stdout, blobs, keep_bytes),
+        stderr=_capture(end.stderr, blobs, keep_bytes),
     )
 
 
-def _capture(output: Bounded, blobs: BlobStore) -> Capture:
+def _capture(output: Bounded, blobs: BlobStore, keep_bytes: int | None) -> Capture:
     kept = output.kept
+    if keep_bytes is not None and len(kept) > keep_bytes:
+        half = keep_bytes // 2
+        kept = kept[:half] + kept[len(kept) - half :]
     return Capture(
         size_bytes=output.size_bytes,
         sha256=output.sha256,
-        truncated=output.truncated,
+        truncated=output.size_bytes > len(kept),
         kept=blobs.put(kept) if kept else None,
     )

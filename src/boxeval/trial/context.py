@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from boxeval.gateway.server import Gateway
+from boxeval.graders.examiner import Examiner
 from boxeval.receipts.blobs import BlobStore
 from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.reaper import Reaper
@@ -55,6 +56,7 @@ class TrialContext:
     reaper: Reaper
     cancel: Cancel
     steps: Steps
+    examiner: Examiner
     ambient: Mapping[str, str] | None = None
 
     @property

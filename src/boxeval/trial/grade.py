@@ -1,35 +1,51 @@
-"""Step 6: a second box over the kept layers. What was collected and hashed is what is graded."""
+"""Step 6: a second box over the kept layers, and more for checks. What was collected and hashed is what is graded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from boxeval.agents.environment import grader_environment
 from boxeval.formats.fixtures import inline_fixture
+from boxeval.graders.registry import grade_all
 from boxeval.sandbox.job import Job, shell
 from boxeval.sandbox.settings import MIB
 from boxeval.sandbox.slot import GRADE
 from boxeval.spec.box import BoxResult
+from boxeval.spec.trial import Observations
 from boxeval.spec.workspace import InlineFile
-from boxeval.trial.boxes import box_result, run_turn, settle_box
+from boxeval.trial.bench import TrialBench
+from boxeval.trial.boxes import box_result
 from boxeval.trial.context import TrialContext
 from boxeval.trial.fixtures import FixtureRef
+from boxeval.trial.grader_boxes import GraderBoxes
 from boxeval.trial.stage import Turn
 
 
 def grade(
-    context: TrialContext, fixture: FixtureRef, layers: Sequence[str]
-) -> tuple[BoxResult | None, BoxResult | None]:
-    """Run `verify.measure`, then `verify.commands`, each in a box of its own; None where there is none."""
+    context: TrialContext, fixture: FixtureRef, layers: Sequence[str], seen: Observations, base: str | None
+) -> Observations:
+    """`verify.measure`, then `verify.commands`, each in a box of its own, then every check, into the observations.
+
+    `base` is HEAD before the candidate ran, if a check asks for it.
+    """
     verify, timeout_ms = context.task.verify, context.task.grader_timeout_ms
     below = tuple(layers)
-    if verify.files and (verify.measure or verify.commands):
+    if verify.files and (verify.measure or verify.commands or verify.checks):
         below = (_plant(context, "files", verify.files), *below)
-    boxes = _Graders(context, fixture, below)
-    measure = boxes.run("measure", (verify.measure,), timeout_ms) if verify.measure else None
-    commands = boxes.run("grader", verify.commands, timeout_ms) if verify.commands else None
-    return measure, commands
+    boxes = GraderBoxes(context, fixture, below)
+    measure = _run(boxes, "measure", (verify.measure,), timeout_ms) if verify.measure else None
+    commands = _run(boxes, "grader", verify.commands, timeout_ms) if verify.commands else None
+    bench = TrialBench(boxes, seen.message, base)
+    checks = grade_all(verify.checks, bench)
+    return seen.model_copy(
+        update={
+            "measure": measure,
+            "grader": commands,
+            "checks": checks,
+            "git_head": bench.git_head_if_read,
+            "cancelled": context.cancel.is_set,
+        }
+    )
 
 
 def check_step(context: TrialContext, fixture: FixtureRef, layers: Sequence[str], turn: Turn) -> BoxResult:
@@ -40,8 +56,18 @@ def check_step(context: TrialContext, fixture: FixtureRef, layers: Sequence[str]
     below = tuple(layers)
     if step.verify.files:
         below = (_plant(context, f"{turn.name}-files", step.verify.files), *below)
-    graders = _Graders(context, fixture, below)
-    return graders.run(f"{turn.name}-check", step.verify.commands, step.verify_timeout_ms)
+    boxes = GraderBoxes(context, fixture, below)
+    return _run(boxes, f"{turn.name}-check", step.verify.commands, step.verify_timeout_ms)
+
+
+def _run(boxes: GraderBoxes, role: str, commands: tuple[str, ...], timeout_ms: int) -> BoxResult:
+    context = boxes.context
+    image = context.image(context.task.grader_image)
+    env = grader_environment(context.task, image.path_env, ambient=context.ambient)
+    jobs = tuple(Job(shell(command), env) for command in commands)
+    end = boxes.run(role, image, jobs, timeout_ms)
+    keep = None if context.task.verify.evidence == "kept" else 0
+    return box_result(end, context.blobs, keep_bytes=keep)
 
 
 def _plant(context: TrialContext, name: str, files: Mapping[str, str | InlineFile]) -> str:
@@ -51,28 +77,3 @@ def _plant(context: TrialContext, name: str, files: Mapping[str, str | InlineFil
     planted = inline_fixture(dict(files), slot.policy.limits.workspace_mib * MIB)
     slot.keeper.fill_layer(layer, slot.policy, planted.entries())
     return layer
-
-
-@dataclass(frozen=True, slots=True)
-class _Graders:
-    """Makes boxes over the same kept layers, topmost first, over the fixture."""
-
-    context: TrialContext
-    fixture: FixtureRef
-    below: tuple[str, ...]
-
-    def run(self, role: str, commands: tuple[str, ...], timeout_ms: int) -> BoxResult:
-        """Run commands in a fresh box, `timeout_ms` for all together."""
-        context = self.context
-        image = context.image(context.task.grader_image)
-        env = grader_environment(context.task, image.path_env, ambient=context.ambient)
-        workspace = context.slot.grader_workspace(context.trial_id, role, self.below, self.fixture.key)
-        box = None
-        try:
-            box = context.slot.box(context.trial_id, role, image, workspace, context.lifetime_s)
-            jobs = tuple(Job(shell(command), env) for command in commands)
-            run_turn(box, jobs, timeout_ms, context.cancel)
-            settle_box(box)
-        finally:
-            context.reaper.take(box, (workspace,))
-        return box_result(box.end, context.blobs)

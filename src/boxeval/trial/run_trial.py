@@ -12,16 +12,17 @@ import time
 from boxeval.agents.registry import journal_of
 from boxeval.errors import EngineError
 from boxeval.receipts.ledger import utc_now
+from boxeval.rules.message import printed_message
 from boxeval.rules.metrics import measure
 from boxeval.rules.verdict import decide
 from boxeval.spec.journal import Journal
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import PlannedTask, PlannedTrial
 from boxeval.spec.trial import Observations, SetupFault, Trial
+from boxeval.trial.bench import base_head
 from boxeval.trial.cancel import Cancelled
 from boxeval.trial.context import Steps, TrialContext
 from boxeval.trial.fault import StageFault
-from boxeval.trial.fixtures import FixtureRef
 from boxeval.trial.grade import grade
 from boxeval.trial.journal import collect_journal
 from boxeval.trial.sequence import Sequence
@@ -67,6 +68,7 @@ def _observe(context: TrialContext) -> Observations:
     try:
         with context.steps.step("stage"):
             fixture = stage_fixture(context)
+            base = base_head(context, fixture)
         route = ModelRoute(context)
         turns = Sequence(context, fixture, route)
         try:
@@ -75,7 +77,11 @@ def _observe(context: TrialContext) -> Observations:
             traffic = route.close()
         seen = turns.observations().model_copy(update={"traffic": traffic})
         seen = seen.model_copy(update={"journal": _journal(context, turns)})
-        return _graded(context, fixture, turns, seen)
+        seen = seen.model_copy(update={"message": printed_message(context.task, seen)})
+        if seen.cancelled or not turns.is_gradable:
+            return seen
+        with context.steps.step("grade"):
+            return grade(context, fixture, turns.layers, seen, base)
     except StageFault as error:
         return seen.model_copy(update={"fault": error.fault})
     except Cancelled:
@@ -90,11 +96,3 @@ def _observe(context: TrialContext) -> Observations:
 def _journal(context: TrialContext, turns: Sequence) -> Journal | None:
     path = journal_of(context.task)
     return collect_journal(context, path) if path and turns.is_settled else None
-
-
-def _graded(context: TrialContext, fixture: FixtureRef, turns: Sequence, seen: Observations) -> Observations:
-    if seen.cancelled or not turns.is_gradable:
-        return seen
-    with context.steps.step("grade"):
-        measured, graded = grade(context, fixture, turns.layers)
-    return seen.model_copy(update={"measure": measured, "grader": graded, "cancelled": context.cancel.is_set})
