@@ -112,8 +112,21 @@ def test_each_change_is_in_one_dimension_and_in_the_identity(change: str) -> Non
 
 def test_every_dimension_is_changed_by_one_of_them() -> None:
     untried = set(DIMENSIONS) - {name for name, _ in CHANGES.values()}
-    # `condition` has one value; the others come with checks and extensions, and their tests.
+    # `condition` has one value, and `graders` go with checks; the others come with extensions.
     assert untried == {"condition", "extension", "graders", "instrumentation"}
+
+
+def test_a_check_counts_by_what_it_asks_and_by_its_grader() -> None:
+    def checking(grader: str, **configuration: str) -> Plan:
+        check = {"id": "c", "grader": f"boxeval.{grader}", "configuration": configuration}
+        return with_task(verify={"checks": [check]})
+
+    def differ(one: Plan, other: Plan) -> tuple[str, ...]:
+        return differences(dimensions(one, one.tasks[0]), dimensions(other, other.tasks[0]))
+
+    regex = checking("regex", pattern="a")
+    assert differ(regex, checking("regex", pattern="b")) == ("checks",)
+    assert differ(regex, checking("shell", run="true")) == ("checks", "graders")
 
 
 def test_the_scripts_of_a_model_are_its_route() -> None:
@@ -186,7 +199,7 @@ def test_a_check_counts_by_its_grader_and_by_what_it_is_told() -> None:
 
 def test_a_field_that_nobody_placed_still_counts() -> None:
     """What is new in a task is in `case`, what is new in `verify` in `checks`: forgetting is no hole."""
-    outside = {"title", "tags", "expect", "expect_class", "exclusive", "collect", "k", "identity"}
+    outside = {"dry", "title", "tags", "expect", "expect_class", "exclusive", "collect", "k", "identity"}
     outside |= {"image", "grader_image", "policy", "workspace", "runner", "verify"}
     one = base()
     named = dimensions(one, one.tasks[0])

@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
-from boxeval.cli import images, keys, machine, results, run, suites
+from boxeval.cli import identity, images, keys, machine, results, run, suites
+from boxeval.cli.case_options import CaseExit
 from boxeval.cli.output import complain, warn
-from boxeval.errors import BoxevalError, SuiteError
+from boxeval.errors import BoxevalError, SuiteError, UsageError
 from boxeval.run.signals import Interrupted
 
 app = typer.Typer(
@@ -44,8 +45,16 @@ def _root(
     del version
 
 
-for _group in (run, suites, results, images, machine, keys):
+for _group in (run, suites, results, identity, images, machine, keys):
     _group.add_to(app)
+
+
+def _of_parser(code: int, arguments: list[str]) -> int:
+    """A run of a case that cannot even be parsed is invalid in the words of its own codes (contract G61)."""
+    from boxeval.rules.case_states import INVALID
+
+    of_case = arguments[:1] == ["run"] and any(word.split("=")[0] == "--case-file" for word in arguments)
+    return INVALID if of_case and code == UsageError.exit_code else code
 
 
 def call(arguments: list[str]) -> int:
@@ -58,8 +67,10 @@ def call(arguments: list[str]) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         typer.main.get_command(app).main(args=arguments, prog_name="boxeval")
+    except CaseExit as end:
+        return end.exit_code
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
+        return _of_parser(end.code if isinstance(end.code, int) else 0, arguments)
     except SuiteError as error:
         for problem in error.problems:
             warn(str(problem))

@@ -12,9 +12,8 @@ from boxeval.errors import UnreadableError, UsageError
 if TYPE_CHECKING:
     from boxeval.settings import Settings
 
-Run = Annotated[
-    str, typer.Argument(metavar="RUN", help="Id of a run, or the path of its directory if it has a `/`.")
-]
+RUN_HELP = "Id of a run, or the path of its directory if it has a `/`."
+Run = Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 SuiteArgument = Annotated[
     Path | None,

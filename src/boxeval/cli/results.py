@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from boxeval.cli.output import complain, say, say_json
-from boxeval.cli.places import Json, Run
+from boxeval.cli.places import RUN_HELP, Json, Run
 from boxeval.cli.verified import TrustFiles, read_run
 from boxeval.errors import IncompleteError, TamperError, UnreadableError, UsageError
 from boxeval.reports.formats import FORMATS, Format
@@ -29,11 +30,22 @@ def add_to(app: typer.Typer) -> None:
 
 
 def report(
-    run: Run,
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help=RUN_HELP)] = None,
+    result_file: Annotated[
+        list[Path] | None,
+        typer.Option("--result-file", metavar="FILE", help="Result of a case run. May be given again."),
+    ] = None,
     form: Annotated[Format, typer.Option("--format", metavar=FORMATS, help="Output format.")] = Format.TEXT,
     trust: TrustFiles = None,
 ) -> None:
     """Verify a run and print its report. Exits 3 if the run is incomplete, else 0 whatever its verdicts."""
+    if (run is None) == (not result_file):
+        raise UsageError("name a run, or results of case runs with --result-file")
+    if run is None:
+        from boxeval.cli.case_report import report_cases
+
+        report_cases(result_file or [], form, trust)
+        return
     from boxeval.reports.formats import render
     from boxeval.reports.words import is_incomplete
     from boxeval.verdicts.aggregate import aggregate

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from boxeval.cli.case_options import CaseExit, CaseOptions, taking
 from boxeval.cli.output import complain, say, warn
 from boxeval.cli.places import SuiteArgument, SuiteOption, run_directory, suite_file
 from boxeval.cli.verified import trust_of, verified
@@ -29,7 +30,7 @@ Tell = Callable[["RunEnd", "RunRequest", "Settings"], int]
 
 def add_to(app: typer.Typer) -> None:
     """Add this command."""
-    app.command()(run)
+    app.command()(taking(run))
 
 
 def run(
@@ -86,8 +87,33 @@ def run(
     ] = Format.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing before the report.")] = False,
+    *,
+    case: CaseOptions,
 ) -> None:
-    """Run a suite and print its report. Progress goes to standard error."""
+    """Run a suite, or with --case-file a case, and print its report. Progress goes to standard error."""
+    if case.case_file is not None:
+        from boxeval.cli.case_run import run_case
+
+        own = {
+            "SUITE": suite,
+            "--suite": suite_option,
+            "--target": target,
+            "--task": task,
+            "--tag": tag,
+            "--smoke": smoke,
+            "--repeat": repeat,
+            "--max-failures": max_failures,
+            "--out": out,
+            "--resume": resume,
+            "--allow-network": allow_network,
+            "--report": short_report,
+            "--format": form is not Format.TEXT,
+        }
+        foreign = [name for name, given in own.items() if given]
+        code = run_case(case, model=model, jobs=jobs, key=key, as_json=as_json, quiet=quiet, foreign=foreign)
+        raise CaseExit(code)
+    if given := case.given():
+        raise UsageError(f"{', '.join(given)}: only with --case-file")
     from boxeval.run.events import RunRequest
     from boxeval.settings import load_settings
 
@@ -109,10 +135,10 @@ def run(
         allow_network=allow_network,
     )
     tell = partial(_tell, short_report=short_report, form=Format.JSON if as_json else form)
-    raise typer.Exit(_run(asked, resume, settings, tell, quiet=quiet))
+    raise typer.Exit(execute(asked, resume, settings, tell, quiet=quiet))
 
 
-def _run(request: RunRequest, resume: str | None, settings: Settings, tell: Tell, *, quiet: bool) -> int:
+def execute(request: RunRequest, resume: str | None, settings: Settings, tell: Tell, *, quiet: bool) -> int:
     """Run under a watch for signals, from before anything is drawn until everything is told."""
     from boxeval.reports.live import watching
     from boxeval.run.controller import run_suite
@@ -145,6 +171,10 @@ def _tell(
     end: RunEnd, request: RunRequest, settings: Settings, *, short_report: Path | None, form: Format
 ) -> int:
     """Verify what was written, print what it says, and give the exit code."""
+    if request.case:
+        from boxeval.cli.case_run import tell_case
+
+        return tell_case(end, request, settings, as_json=form is Format.JSON)
     from boxeval.reports.formats import render
     from boxeval.verdicts.aggregate import aggregate, exit_code
 

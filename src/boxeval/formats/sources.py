@@ -11,7 +11,7 @@ from boxeval.formats.fixtures import Fixture, GitSource, git_source, read_fixtur
 from boxeval.formats.suite_v2 import LoadedSuite
 from boxeval.rules.paths import readable
 from boxeval.spec.suite import Task
-from boxeval.spec.workspace import WorkspaceKind
+from boxeval.spec.workspace import Workspace, WorkspaceKind
 
 
 def read_sources(loaded: LoadedSuite, wanted: Container[str]) -> dict[str, Fixture | GitSource]:
@@ -24,7 +24,7 @@ def read_sources(loaded: LoadedSuite, wanted: Container[str]) -> dict[str, Fixtu
     for index, task in enumerate(loaded.suite.tasks):
         if task.id not in wanted:
             continue
-        workspace = task.workspace
+        workspace = _located(task.workspace, loaded)
         reader = git_source if workspace.kind is WorkspaceKind.GIT else read_fixture
         try:
             read[task.id] = reader(workspace, loaded.directory)
@@ -36,6 +36,12 @@ def read_sources(loaded: LoadedSuite, wanted: Container[str]) -> dict[str, Fixtu
     if problems:
         raise SuiteError(problems)
     return read
+
+
+def _located(workspace: Workspace, loaded: LoadedSuite) -> Workspace:
+    """The workspace with the place of its repository, if the suite has only a name for it."""
+    place = loaded.repositories.get(workspace.path or "")
+    return workspace if place is None else workspace.model_copy(update={"path": str(place)})
 
 
 def _boundary_faults(task: Task, source: Fixture | GitSource) -> Iterator[Fault]:

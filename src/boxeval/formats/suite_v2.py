@@ -33,6 +33,7 @@ class LoadedSuite:
     `scripts` has the script of each model by the model's name, and a task's own script by `task:ID`.
     `policies` has every policy that the suite names, and the default one, by the name that was written.
     `warnings` are about what is allowed and yet surely not meant; `source` knows where each part stands.
+    `repositories` has the directories of git workspaces whose `path` is a name for one.
     """
 
     suite: Suite
@@ -43,6 +44,7 @@ class LoadedSuite:
     scripts: dict[str, Script] = field(default_factory=dict)
     policies: dict[str, Policy] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()
+    repositories: dict[str, Path] = field(default_factory=dict)
 
 
 def load_suite(path: Path) -> LoadedSuite:
@@ -59,6 +61,11 @@ def load_suite(path: Path) -> LoadedSuite:
     suite, problems = check(source, Suite, REFUSALS)
     if suite is None:
         raise SuiteError(_bounded(in_order(problems)))
+    return complete(suite, problems, source, hashlib.sha256(data).hexdigest(), path)
+
+
+def complete(suite: Suite, problems: list[Problem], source: Source, sha256: str, path: Path) -> LoadedSuite:
+    """Read what a well-typed suite names and check the whole. Raises `SuiteError` with every problem."""
     reader = _Files(source, path.parent)
     scripts, policies = dict(reader.scripts(suite)), dict(reader.policies(suite))
     seen = {problem.path for problem in problems}
@@ -70,8 +77,7 @@ def load_suite(path: Path) -> LoadedSuite:
     warnings = [
         source.problem(where, message) for where, message in (*suite_warnings(suite), *_idle_patterns(suite))
     ]
-    digest = hashlib.sha256(data).hexdigest()
-    return LoadedSuite(suite, source, digest, path, path.parent, scripts, policies, tuple(in_order(warnings)))
+    return LoadedSuite(suite, source, sha256, path, path.parent, scripts, policies, tuple(in_order(warnings)))
 
 
 class _Files:

@@ -36,6 +36,17 @@ def write_new(path: Path, data: bytes) -> None:
     sync_directory(path.parent)
 
 
+def publish(path: Path, data: bytes) -> None:
+    """Like `write_new`, and the file appears whole or not at all."""
+    draft = path.with_name(f".tmp-{secrets.token_hex(8)}")
+    try:
+        _write(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), data)
+        path.hardlink_to(draft)
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
 def replace(path: Path, data: bytes) -> None:
     """Write or replace a file in one step, for its owner alone, durable on return."""
     draft = path.with_name(f"{DRAFT}{secrets.token_hex(8)}")

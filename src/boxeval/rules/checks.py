@@ -40,6 +40,18 @@ def _fault(_task: PlannedTask, seen: Observations) -> Outcome | None:
     return void(seen.fault.failure_class, seen.fault.detail, execution)
 
 
+def _dry(task: PlannedTask, _seen: Observations) -> Outcome | None:
+    if not task.dry:
+        return None
+    return Outcome(
+        execution=Execution.NOT_RUN,
+        grading=Grading.NOT_REQUESTED,
+        task=TaskState.NOT_ASSESSED,
+        weight=Weight.NOT_COUNTED,
+        detail="a dry run: all is prepared, nothing was started",
+    )
+
+
 def _broken_turn(task: PlannedTask, seen: Observations) -> Outcome | None:
     taken = turns(task, seen)
     for turn in taken:
@@ -192,6 +204,7 @@ def _has_checks(task: PlannedTask) -> bool:
 _RULES: tuple[Callable[[PlannedTask, Observations], Outcome | None], ...] = (
     _cancelled,
     _fault,
+    _dry,
     _broken_turn,
     _ended_turn,
     _too_much,

@@ -20,6 +20,7 @@ EVALUATOR = "boxeval.evaluator/1"
 """Changes whenever the same evidence may get another outcome."""
 
 _NO_PART = {"title", "tags", "expect", "expect_class", "exclusive", "collect", "k", "identity"}
+_NO_PART |= {"dry"}  # by the dimension `mode`
 _OTHERWISE = {"image", "grader_image", "policy", "workspace"}
 """By what they name: an image's recipe, a policy's settings, a fixture's recipe."""
 _TASK = {
@@ -87,7 +88,7 @@ def identified(plan: Plan) -> Plan:
 
 
 def _dimensions(plan: Plan, task: PlannedTask, trials: int) -> dict[str, Any]:
-    made: dict[str, dict[str, Any]] = {
+    made: dict[str, Any] = {
         name: {} for name in ("configuration", "extension", "case", "fixture", "checks", "evaluator", "route")
     }
     made["requiredEvidence"] = {}
@@ -104,7 +105,7 @@ def _dimensions(plan: Plan, task: PlannedTask, trials: int) -> dict[str, Any]:
     if run is not None:
         made["configuration"] |= {"runtime": run.runtime, "settings": run.settings}
         made["route"]["semantic"] = run.semantic.model_dump(mode="json") if run.semantic else None
-    return {
+    made |= {
         "runner": {"version": plan.provenance.boxeval, "build": plan.provenance.build},
         "project": run.project if run else None,
         "graders": sorted({check["grader"] for check in verify.get("checks") or ()}),
@@ -116,13 +117,11 @@ def _dimensions(plan: Plan, task: PlannedTask, trials: int) -> dict[str, Any]:
         "graderImage": _image(plan.images[task.grader_image]),
         "policy": plan.policies[task.policy].model_dump(mode="json", exclude={"description"}),
         "mode": "dry" if run and run.dry else "executed",
-        **made,
     }
+    return {name: made[name] for name in DIMENSIONS}
 
 
-def _spread(
-    made: dict[str, dict[str, Any]], values: dict[str, Any], places: Mapping[str, str], rest: str
-) -> None:
+def _spread(made: dict[str, Any], values: dict[str, Any], places: Mapping[str, str], rest: str) -> None:
     for name, value in values.items():
         made[places.get(name, rest)][name] = value
 

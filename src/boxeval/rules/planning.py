@@ -110,6 +110,7 @@ def plan_task(inputs: PlanInputs, task: Task, target: Target) -> PlannedTask:
         expect=task.expect,
         expect_class=task.expect_class,
         exclusive=task.exclusive,
+        dry=inputs.case is not None and inputs.case.dry,
         image=image_of(suite, task, target),
         grader_image=grader_image_of(suite, task, target),
         policy=policy_of(suite, task, target),

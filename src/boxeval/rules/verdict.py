@@ -20,7 +20,7 @@ def decide(task: PlannedTask, seen: Observations, metrics: Mapping[str, Scalar])
     a turn a step, and the first that is not as it should be is the last that ran:
 
     1. cancelled;
-    2. a fault before the candidate ran;
+    2. a fault before the candidate ran; else, in a dry run, that it is one;
     3. a turn's box: isolation breach, engine fault, a budget of the run that refused it an answer, a model
        that failed before its first turn, a command
        that could not be started or whose end was not reported;

@@ -16,6 +16,7 @@ from boxeval.receipts.ledger import Ledger
 from boxeval.receipts.recovery import Recovery
 from boxeval.run.budget import Budget, require_disk
 from boxeval.run.events import RunEnd, RunRequest, Watcher
+from boxeval.run.owner_lock import owned
 from boxeval.run.prepare import Prepared, prepare
 from boxeval.run.remember import forget, remember
 from boxeval.run.signals import Signals
@@ -58,9 +59,9 @@ def run_suite(
         owner = Owner.here(settings.data_dir)
         _sweep(engine, owner, watcher)
         prepared = prepare(request, engine, settings, watcher, recovery.run.plan if recovery else None)
-        directory = (
-            recovery.directory if recovery else request.out or settings.runs_dir / prepared.plan.run_id
-        )
+        directory = recovery.directory if recovery else _directory(request, settings, prepared.plan.run_id)
+        if prepared.plan.case:
+            stack.enter_context(owned(directory.parent, prepared.plan, owner, watcher.note))
         require_disk(directory, prepared.jobs, prepared.plan.policies.values(), engine.facts.root_dir)
         stack.enter_context(signals.draining())
         ledger = _ledger(request, settings, prepared, directory, recovery)
@@ -90,6 +91,12 @@ def run_suite(
         if end.checkpoint and not run.left_over:
             forget(settings, end.run_id)
         return end
+
+
+def _directory(request: RunRequest, settings: Settings, run_id: str) -> Path:
+    if request.out:
+        return request.out
+    return ((request.case and request.case.results_root) or settings.runs_dir) / run_id
 
 
 def _ledger(

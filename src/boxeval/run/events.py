@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from boxeval.run.case_choices import CaseChoices
 from boxeval.spec.plan import Plan, PlannedTrial
 from boxeval.spec.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """One `boxeval run`, as the command line understood it. Empty tuples select everything."""
+    """One `boxeval run`, as the command line understood it. Empty tuples select everything.
+
+    With `case`, `suite` is the case file and nothing else of a suite's selection is used.
+    """
 
     suite: Path
     out: Path | None = None
@@ -26,6 +30,7 @@ class RunRequest:
     max_failures: int | None = None
     key_file: Path | None = None
     allow_network: bool = False
+    case: CaseChoices | None = None
 
 
 @dataclass(frozen=True, slots=True)

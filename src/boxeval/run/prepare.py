@@ -22,6 +22,7 @@ from boxeval.rules.planning import PlanInputs, check_memory, default_jobs, make_
 from boxeval.rules.same_plan import differences
 from boxeval.rules.selection import Selection, grader_image_of, image_of, select
 from boxeval.run.build import build_digest
+from boxeval.run.case_run import prepare_case
 from boxeval.run.events import RunRequest, Watcher
 from boxeval.sandbox.engine import Engine
 from boxeval.sandbox.images import GRADER, KEEPER, ImageInfo, ensure
@@ -57,7 +58,10 @@ def prepare(
     With a `recorded` plan that very run is to go on: UsageError names what is not as it was. An image that cannot be
     had makes its trials void, since others may run; without a keeper there is no run (ImageError).
     """
-    loaded = load_suite(request.suite)
+    case = prepare_case(request.case, settings) if request.case else None
+    loaded = case.suite if case else load_suite(request.suite)
+    for note in case.notes if case else ():
+        watcher.note(f"note: {note}")
     with Examiner() as examiner:
         found = preflight(loaded, examiner)
     for warning in (*loaded.warnings, *found):
@@ -101,6 +105,7 @@ def prepare(
             repeats=request.repeats,
             hermetic=settings.hermetic,
             allow_network=request.allow_network,
+            case=case.run if case else None,
         )
     )
     if recorded:
@@ -109,7 +114,7 @@ def prepare(
     for policy in plan.policies.values():
         engine.require_runtime(policy.runtime)
     facts = engine.facts
-    wanted = request.jobs or settings.jobs
+    wanted = request.jobs or (case and case.jobs) or settings.jobs
     jobs = wanted or default_jobs(facts.cpus, facts.memory_bytes, plan.policies.values())
     jobs = min(jobs, len(plan.trials))
     check_memory(jobs, plan.policies, facts.memory_bytes)

@@ -25,6 +25,7 @@ def remember(settings: Settings, run_id: str, request: RunRequest) -> None:
     kept = replace(
         request,
         suite=request.suite.absolute(),
+        case=request.case.absolute() if request.case else None,
         out=None,
         key_file=request.key_file.absolute() if request.key_file else None,
     )

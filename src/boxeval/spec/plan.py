@@ -51,6 +51,7 @@ class PlannedTask(Record):
     expect: Literal["passed", "failed"] | None = None
     expect_class: str | None = None
     exclusive: bool = False
+    dry: bool = Field(False, description="Everything is prepared, and nothing is started.")
     image: str
     grader_image: str
     policy: str

@@ -23,10 +23,11 @@ from boxeval.trial.bench import base_head
 from boxeval.trial.cancel import Cancelled
 from boxeval.trial.context import Steps, TrialContext
 from boxeval.trial.fault import StageFault
+from boxeval.trial.fixtures import FixtureRef
 from boxeval.trial.grade import grade
 from boxeval.trial.journal import collect_journal
 from boxeval.trial.sequence import Sequence
-from boxeval.trial.stage import stage_fixture
+from boxeval.trial.stage import stage_fixture, staged, turns_of
 from boxeval.trial.turn import ModelRoute
 
 
@@ -69,6 +70,8 @@ def _observe(context: TrialContext) -> Observations:
         with context.steps.step("stage"):
             fixture = stage_fixture(context)
             base = base_head(context, fixture)
+        if context.task.dry:
+            return _prepared(context, fixture)
         route = ModelRoute(context)
         turns = Sequence(context, fixture, route)
         try:
@@ -96,3 +99,10 @@ def _observe(context: TrialContext) -> Observations:
 def _journal(context: TrialContext, turns: Sequence) -> Journal | None:
     path = journal_of(context.task)
     return collect_journal(context, path) if path and turns.is_settled else None
+
+
+def _prepared(context: TrialContext, fixture: FixtureRef) -> Observations:
+    """A dry run: the candidate's box is made too, and goes without having been started."""
+    with staged(context, fixture, turns_of(context.task)[0], ()):
+        pass
+    return Observations(fixture=fixture.digest, fixture_notes=fixture.notes, cancelled=context.cancel.is_set)

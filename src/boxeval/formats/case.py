@@ -1,0 +1,99 @@
+"""Reads a sevro case file, and makes of it what a suite with one task is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from boxeval.errors import Problem, SuiteError
+from boxeval.formats import place
+from boxeval.formats.faults import Fault
+from boxeval.formats.host_files import read_source
+from boxeval.formats.later import NOT_YET
+from boxeval.formats.typed import Refusals, check
+from boxeval.formats.yaml_source import Source, in_order
+from boxeval.spec.case import Case, CaseFixture
+from boxeval.spec.workspace import Workspace, WorkspaceKind
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Of a case file: twice what a generated history may hold, since JSON escapes."""
+_REFUSALS = Refusals(
+    keys={
+        Case: {"followUpPrompt": NOT_YET},
+        CaseFixture: {"bin": NOT_YET},
+    }
+)
+_PLACES: tuple[tuple[place.Path, place.Path], ...] = (
+    (("verify", "checks"), ("checks",)),
+    (("workspace", "path"), ("fixture", "sourceRef")),
+    (("workspace",), ("fixture",)),
+    (("runner", "prompt"), ("prompt",)),
+)
+"""Where the parts of the task stand in the case."""
+
+
+@dataclass(slots=True)
+class CaseSource(Source):
+    """A case file that tells problems of the task that was made of it at their places in the case."""
+
+    def problem(self, path: place.Path, message: str, *, at_key: bool = False) -> Problem:
+        """A problem with the value at `path` of the case, or of the suite."""
+        return Source.problem(self, in_case(path), message, at_key=at_key)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCase:
+    """A case whose parts are well typed; `sha256` is over the file's bytes."""
+
+    case: Case
+    source: CaseSource
+    sha256: str
+    file: Path
+
+
+def load_case(path: Path) -> LoadedCase:
+    """Read a case file in YAML or JSON. Raises `SuiteError` with every problem that its types tell."""
+    read, data = read_source(path, "case file", MAX_BYTES)
+    source = CaseSource(read.file, read.tree, read.problems, read.marks, read.keys, read.unquoted)
+    case, problems = check(source, Case, _REFUSALS)
+    if case is not None:
+        problems += [source.problem(where, message) for where, message in fixture_faults(case.fixture)]
+    if case is None or problems:
+        raise SuiteError(in_order(problems))
+    return LoadedCase(case, source, hashlib.sha256(data).hexdigest(), path)
+
+
+def fixture_faults(fixture: CaseFixture) -> Iterator[Fault]:
+    """A fixture that is not one of the three kinds. The rest is checked as a workspace is."""
+    if fixture.kind is not None and fixture.source_ref is not None:
+        yield ("fixture", "sourceRef"), "kind `generated` does not take `sourceRef`"
+    elif fixture.kind is None and fixture.commits is not None:
+        yield ("fixture", "commits"), "needs `kind: generated`"
+    elif fixture.kind is None and fixture.source_ref is None and fixture.files is None:
+        yield ("fixture",), "needs `files`, `sourceRef` or `kind: generated`"
+
+
+def workspace_of(fixture: CaseFixture) -> Workspace:
+    """The fixture as a workspace. A repository keeps its name in the source map as its path."""
+    kind = WorkspaceKind.INLINE
+    if fixture.kind or fixture.source_ref:
+        kind = WorkspaceKind.GIT if fixture.source_ref else WorkspaceKind.GENERATED
+    names = fixture.model_fields_set - {"kind", "source_ref"}
+    fields: dict[str, Any] = {name: getattr(fixture, name) for name in names}
+    if fixture.source_ref:
+        fields["path"] = fixture.source_ref
+    return Workspace(kind=kind, **fields)
+
+
+def in_case(path: place.Path) -> place.Path:
+    """The place in the case of a place in the suite that was made of it; another path as it is."""
+    if path[:1] != ("tasks",):
+        return path
+    rest = path[2:]
+    for suite, case in _PLACES:
+        if rest[: len(suite)] == suite:
+            return case + rest[len(suite) :]
+    return rest

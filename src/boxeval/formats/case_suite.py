@@ -1,0 +1,93 @@
+"""A case and the choices of its run as a suite of one task, so that there is one way to run both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from boxeval.errors import UsageError
+from boxeval.formats.agent_files import agent_files_fault
+from boxeval.formats.case import LoadedCase, workspace_of
+from boxeval.formats.later import NOT_YET
+from boxeval.formats.place import show
+from boxeval.formats.runtime_config import Runtime
+from boxeval.formats.suite_v2 import DEFAULT_POLICY, LoadedSuite, complete
+from boxeval.spec.metrics import did_you_mean
+from boxeval.spec.models import Model, ReplayModel, ScriptModel, UpstreamModel
+from boxeval.spec.suite import Matrix, Runner, RunnerKind, Suite, SuiteInfo, Target, Task, Verify, Visibility
+
+MODEL = "candidate"
+"""Name of the candidate's model in the suite."""
+PROVIDERS = {"codex": "openai", "claude": "anthropic"}
+"""Whose models a host takes if `--model` gives a bare name."""
+HOSTS = ("reference", "codex", "claude", "gemini", "opencode", "mini-swe-agent", "aider")
+MODEL_FORMS = (
+    "script:FILE, replay:FILE, upstream:PROVIDER/NAME, or the NAME of a model of the host's own provider"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Who answers a case, and how often."""
+
+    host: str
+    model: str
+    effort: str | None
+    trials: int
+
+
+def case_suite(loaded: LoadedCase, choice: Choice, runtime: Runtime, repository: Path | None) -> LoadedSuite:
+    """The suite of a case. Raises `SuiteError` with every problem of the case, `UsageError` for a choice."""
+    case = loaded.case
+    if fault := agent_files_fault(case.fixture, repository):
+        raise UsageError(f"{loaded.file}: {fault}")
+    suite = Suite(
+        version=2,
+        suite=SuiteInfo(id=case.id, title=f"Case {case.id}", visibility=Visibility.LOCAL),
+        matrix=Matrix(
+            targets=(Target(id=choice.host, model=MODEL, thinking=choice.effort, env=runtime.env),),
+            repeats=choice.trials,
+        ),
+        models={MODEL: model_of(choice.model, choice.host)},
+        tasks=(
+            Task(
+                id=case.id,
+                workspace=workspace_of(case.fixture),
+                runner=Runner(kind=runner_kind(choice.host), prompt=case.prompt),
+                verify=Verify(env=runtime.env, checks=case.checks),
+                required_evidence=case.required_evidence,
+            ),
+        ),
+    )
+    made = complete(suite, [], loaded.source, loaded.sha256, loaded.file)
+    policy = made.policies[DEFAULT_POLICY]
+    shown = policy.model_copy(update={"mounts": (*policy.mounts, *runtime.mounts)})
+    repositories = {case.fixture.source_ref: repository} if case.fixture.source_ref and repository else {}
+    return replace(made, policies=made.policies | {DEFAULT_POLICY: shown}, repositories=repositories)
+
+
+def runner_kind(host: str) -> RunnerKind:
+    """How a host is started. Raises `UsageError` for one that there is not."""
+    if host == "reference":
+        return RunnerKind.SCRIPTED
+    if host not in HOSTS:
+        known = ", ".join(HOSTS)
+        raise UsageError(f"there is no host {show(host)}{did_you_mean(host, HOSTS)} (known: {known})")
+    raise UsageError(f"host {show(host)} {NOT_YET}; `reference` is")
+
+
+def model_of(text: str, host: str) -> Model:
+    """What `--model` names. Files are relative to the working directory. Raises `UsageError`."""
+    form, colon, rest = text.partition(":")
+    if colon and form in ("script", "replay"):
+        file = Path(rest).absolute()
+        if not rest or not file.is_file():
+            raise UsageError(f"--model {show(text)}: there is no such file")
+        return ScriptModel(script=str(file)) if form == "script" else ReplayModel(replay=str(file))
+    if colon and form == "upstream":
+        provider, _, name = rest.rpartition("/")
+    else:
+        provider, name = PROVIDERS.get(host, ""), text
+    if not provider or not name:
+        raise UsageError(f"--model {show(text)}: host {show(host)} wants {MODEL_FORMS}")
+    return UpstreamModel(upstream=provider, model=name)

@@ -1,0 +1,134 @@
+"""The runtime configuration file: environment and readable directories of case runs, all checked (G31-G33, G75)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import rfc8785
+
+from boxeval.errors import SuiteError
+from boxeval.formats.faults import Fault, env_faults
+from boxeval.formats.host_files import read_record
+from boxeval.formats.later import NOT_YET
+from boxeval.formats.mounts import host_mount_points, source_fault, target_fault
+from boxeval.formats.place import show
+from boxeval.formats.protected import ProtectedRoots
+from boxeval.formats.typed import Refusals
+from boxeval.formats.yaml_source import in_order
+from boxeval.spec.policy import ReadOnlyMount
+from boxeval.spec.runtime import RuntimeConfiguration
+
+MAX_BYTES = 64 * 1024
+RUNTIME_DIRECTORY = "/home/agent/.runtime"
+_REFUSALS = Refusals(
+    keys={
+        RuntimeConfiguration: dict.fromkeys(
+            ("runtime", "hooks", "nativeTranscripts", "candidateArtifacts"), NOT_YET
+        )
+    }
+)
+_OWNED = re.compile(
+    "HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|TMPDIR|TMP|TEMP|TERM|CI|TZ|LANG|IFS|ENV|BASH_ENV|SHELLOPTS|BASHOPTS|PS4|"
+    "PROMPT_COMMAND|ZDOTDIR|CODEX_HOME|CLAUDE_CONFIG_DIR|UV_OFFLINE|PYTHONSTARTUP|PYTHONPATH|PYTHONHOME|NODE_OPTIONS|"
+    "PERL5OPT|RUBYOPT|JAVA_TOOL_OPTIONS|(LD|DYLD|BOXEVAL|SEVRO|GIT|BASH_FUNC)_.*"
+)
+"""Names that boxeval sets itself, or that make a shell or a program load what it was not told to."""
+_SLOT = re.compile(r"\{\{(sevro|boxeval)\.runtime\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What a runtime configuration comes to. `digest` is over its content, values of variables included."""
+
+    env: dict[str, str]
+    mounts: tuple[ReadOnlyMount, ...]
+    digest: str | None
+    notes: tuple[str, ...] = ()
+
+
+NO_RUNTIME = Runtime({}, (), None)
+
+
+def load_runtime(
+    path: Path,
+    environ: Mapping[str, str],
+    is_credential: Callable[[str], bool],
+    protected: ProtectedRoots,
+    home: Path,
+) -> Runtime:
+    """Read and resolve the file. Raises `SuiteError` with everything that is refused."""
+    config, source = read_record(path, "runtime configuration", MAX_BYTES, RuntimeConfiguration, _REFUSALS)
+    problems = [
+        source.problem(where, message) for where, message in _env_faults(config, environ, is_credential)
+    ]
+    env = _environment(config, environ)
+    problems += [
+        source.problem(("environment", "set"), f"{'.'.join(map(str, p))}: {m}") for p, m in env_faults(env)
+    ]
+    mounts: list[ReadOnlyMount] = []
+    points = host_mount_points()
+    for where, text, optional in _roots(config):
+        place = _expanded(text, path.parent, home)
+        if optional and not os.path.lexists(place):
+            continue
+        fault = source_fault(str(place), points) or protected.fault(place)
+        target = str(place)
+        fault = fault or target_fault(target, [mount.target for mount in mounts])
+        if fault:
+            problems.append(source.problem(where, fault))
+        else:
+            mounts.append(ReadOnlyMount(source=str(place.resolve()), target=target))
+    if problems:
+        raise SuiteError(in_order(problems))
+    content = config.model_dump(mode="json", exclude={"format"}) | {"effective": env}
+    digest = hashlib.sha256(rfc8785.dumps(content)).hexdigest()
+    notes = ("the runtime configuration's PATH is not used: boxes have that of their image",)
+    return Runtime(env, tuple(mounts), digest, notes if "PATH" in config.environment.inherit else ())
+
+
+def _env_faults(
+    config: RuntimeConfiguration, environ: Mapping[str, str], is_credential: Callable[[str], bool]
+) -> Iterator[Fault]:
+    inherit = config.environment.inherit
+    named: list[tuple[tuple[str | int, ...], str]] = []
+    named += [(("environment", "inherit", n), name) for n, name in enumerate(inherit)]
+    named += [(("environment", "set", name), name) for name in config.environment.set]
+    for where, name in named:
+        if name == "PATH":
+            if where[1] == "set":
+                yield where, "boxes have the PATH of their image"
+        elif _OWNED.fullmatch(name):
+            yield where, f"{show(name)} is boxeval's own, or steers a shell or loader"
+        elif is_credential(name):
+            yield where, f"{show(name)} is named like a credential; none ever enters a box"
+        elif where[1] == "inherit" and name not in environ:
+            yield where, f"{show(name)} is not set in boxeval's environment"
+        elif where[1] == "inherit" and name in inherit[: int(where[2])]:
+            yield where, f"{show(name)} is named twice"
+
+
+def _environment(config: RuntimeConfiguration, environ: Mapping[str, str]) -> dict[str, str]:
+    inherited = {
+        name: environ[name] for name in config.environment.inherit if name != "PATH" and name in environ
+    }
+    chosen = {name: value for name, value in config.environment.set.items() if name != "PATH"}
+    return {name: _SLOT.sub(RUNTIME_DIRECTORY, value) for name, value in (inherited | chosen).items()}
+
+
+def _roots(config: RuntimeConfiguration) -> Iterator[tuple[tuple[str | int, ...], str, bool]]:
+    files = config.filesystem
+    for index, text in enumerate(files.read_only_roots):
+        yield ("filesystem", "readOnlyRoots", index), text, False
+    for index, text in enumerate(files.optional_read_only_roots):
+        yield ("filesystem", "optionalReadOnlyRoots", index), text, True
+
+
+def _expanded(text: str, directory: Path, home: Path) -> Path:
+    if text.startswith("~/"):
+        return home / text[2:]
+    return Path(os.path.normpath(directory.absolute() / text))

@@ -1,0 +1,40 @@
+"""Runtime configuration of case runs: what of the operator's machine a candidate may use (contract G75)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from boxeval.spec.base import Record
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+Value = Annotated[str, StringConstraints(max_length=8192)]
+HostPath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+Roots = Annotated[tuple[HostPath, ...], Field(max_length=64)]
+
+
+class RuntimeEnvironment(Record):
+    """Variables of candidates, checks and judges. None may be a credential."""
+
+    inherit: Annotated[tuple[Name, ...], Field(max_length=64)] = Field(
+        (), description="Names that are taken from boxeval's own environment; each must be there."
+    )
+    set: Annotated[dict[Name, Value], Field(max_length=64)] = Field(
+        default_factory=dict, description="Values; they beat inherited ones."
+    )
+
+
+class RuntimeFilesystem(Record):
+    """Directories of the host that boxes may read, at the same path."""
+
+    read_only_roots: Roots = Field((), description="They must exist.")
+    optional_read_only_roots: Roots = Field((), description="Left out where they do not exist.")
+
+
+class RuntimeConfiguration(Record):
+    """One file. `~/` is the operator's home; other paths are relative to the file."""
+
+    format: Literal["boxeval.runtime.v1", "sevro.runtime.v1"]
+    environment: RuntimeEnvironment = RuntimeEnvironment()
+    filesystem: RuntimeFilesystem = RuntimeFilesystem()
