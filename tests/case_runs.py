@@ -21,7 +21,7 @@ from boxeval.spec.trial import Observations
 
 CHECK = RegexCheck(id="ready", grader="boxeval.regex", configuration=RegexConfiguration(pattern="^ready$"))
 CASE = CaseRun(condition="passive", threshold=0.5, candidate=Route(host="reference", model="script:m.yaml"))
-SAID = b"ready\n"
+SAID, NOT_YET = b"ready\n", b"not yet\n"
 
 
 def plan(trials: int = 1, checks: tuple[Any, ...] = (CHECK,), **case: Any) -> Plan:
@@ -35,19 +35,30 @@ def plan(trials: int = 1, checks: tuple[Any, ...] = (CHECK,), **case: Any) -> Pl
 
 
 def answered(status: str = "passed", **changes: Any) -> Observations:
-    """A trial whose candidate said `ready`, and whose check came to `status`."""
-    sha256 = hashlib.sha256(SAID).hexdigest()
-    out = samples.capture(SAID, keep=sha256)
-    message = FinalMessage(status=MessageStatus.COMPLETE, size_bytes=len(SAID), sha256=sha256)
+    """A trial whose check came to `status` by what its candidate said; with `error` its grader ran out of time."""
+    said = {"passed": SAID, "failed": NOT_YET, "error": SAID, "unavailable": b""}[status]
+    sha256 = hashlib.sha256(said).hexdigest()
+    out = samples.capture(said, keep=sha256 if said else None)
+    message = FinalMessage(status=MessageStatus.COMPLETE, size_bytes=len(said), sha256=sha256)
+    more: dict[str, Any] = {"limit": "time"} if status == "error" else {}
+    if not said:
+        message = FinalMessage(status=MessageStatus.MISSING, reason="the candidate printed nothing")
+        more = {"reason": "final message: the candidate printed nothing"}
     return samples.seen(
         **{
             "agent": samples.box(samples.command(stdout=out)),
             "grader": None,
             "message": message,
-            "checks": (samples.checked("ready", status),),
+            "checks": (samples.checked("ready", status, **more),),
             **changes,
         }
     )
+
+
+def put_messages(blobs: BlobStore) -> None:
+    """What candidates say here."""
+    for said in (SAID, NOT_YET):
+        blobs.put(said)
 
 
 def seal(
@@ -57,7 +68,7 @@ def seal(
     key = load_signing_key(settings)
     seen = {place.trial_id: one for place, one in zip(planned.trials, observed, strict=True) if one}
     checkpoint = samples.write_run(directory, key, planned, seen)
-    BlobStore(directory / "blobs").put(SAID)
+    put_messages(BlobStore(directory / "blobs"))
     return checkpoint
 
 

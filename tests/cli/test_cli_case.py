@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import case_runs
 import plan_samples
 import run_samples as samples
 from boxeval.cli.app import call
@@ -22,7 +21,7 @@ from boxeval.run.case_run import prepare_case
 from boxeval.run.events import RunEnd, RunRequest, Watcher
 from boxeval.settings import Settings
 from boxeval.spec.trial import Observations
-from case_runs import answered
+from case_runs import answered, put_messages
 from case_samples import write_case, write_script
 
 
@@ -47,7 +46,7 @@ class Controller:
         seen = {place.trial_id: one for place, one in pairs if one}
         trials = {place.trial_id: place for place in planned.trials}
         ledger = Ledger.create(directory, planned, key, now=lambda: samples.NOON)
-        ledger.blobs.put(case_runs.SAID)
+        put_messages(ledger.blobs)
         for name, one in seen.items():
             task = planned.task_of(trials[name])
             ledger.append(samples.trial(task, one, trials[name].repeat, trial_id=name))

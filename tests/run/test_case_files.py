@@ -159,8 +159,8 @@ def test_a_result_that_says_something_else_is_refused(
 
 def test_the_identity_command_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
-    sealed(one, plan(1), answered())
-    sealed(other, plan(2, threshold=1.0), answered(), answered())
+    sealed(one, plan(1, checks=()), samples.seen())
+    sealed(other, plan(2, checks=(), threshold=1.0), samples.seen(), samples.seen())
     assert call(["identity", str(one), str(one)]) == 0
     assert capsys.readouterr().out == "equal\n"
     assert call(["identity", str(one), str(other)]) == 1
