@@ -69,9 +69,10 @@ class Owner:
 
 def is_alive(controller: str) -> bool:
     """Whether the process of a `boxeval.controller` label still runs, or is in a namespace that we cannot look into."""
-    pid, started, namespace = (*controller.split("."), "", "")[:3]
-    if not pid.isdigit():
+    parts = controller.split(".")
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
         return False
+    pid, started, namespace = parts
     return namespace != _pid_namespace() or _start_time(int(pid)) == started
 
 
