@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from docker.types import IPAMConfig, IPAMPool
 
 from boxeval.receipts.trust import Trust
 from boxeval.receipts.verify import VerifiedRun, verify
@@ -155,7 +156,7 @@ def test_thirty_networks_of_others_are_no_matter(tmp_path: Path, engine: Engine,
     made = []
     try:
         for number in range(30):
-            pool = {"Config": [{"Subnet": f"10.213.{number}.0/28"}]}
+            pool = IPAMConfig(pool_configs=[IPAMPool(subnet=f"10.213.{number}.0/28")])
             made.append(api.create_network(f"others-{os.getpid()}-{number}", ipam=pool)["Id"])
         end, found = run(write_suite(tmp_path, TWO), settings)
         assert found.complete
