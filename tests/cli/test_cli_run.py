@@ -319,3 +319,15 @@ def test_a_resumed_run_reaches_the_controller_with_what_it_was_started_with(
     request, remaining = seen
     assert (request.tasks, request.jobs, request.suite) == (("fix",), 1, Path("s.yaml").absolute())
     assert [trial.key for trial in remaining] == ["fix[base]#2"]
+
+
+def test_a_listing_counts_trials_and_not_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = load_settings()
+    directory = sealed_run(settings, PASSED, VOID, None)
+    with Recovery(directory, Trust.local(settings)) as recovery:
+        ledger = recovery.go_on(load_signing_key(settings))
+    ledger.append(samples.trial(samples.task(), PASSED, 2, attempt=2))
+    ledger.close()
+    assert call(["runs", "ls", "--json"]) == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert (listed["receipts"], listed["planned"], listed["state"]) == (2, 3, "closed")

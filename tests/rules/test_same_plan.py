@@ -13,18 +13,21 @@ from boxeval.spec.policy import Policy
 PLAN = samples.plan(samples.task(), samples.task("other"), repeats=2)
 
 
+ALL = {("fix", "base"), ("other", "base")}
+
+
 def changed(**fields: Any) -> Any:
     tasks = (PLAN.tasks[0].model_copy(update=fields), PLAN.tasks[1])
     return PLAN.model_copy(update={"tasks": tasks})
 
 
 def test_the_same_plan_has_no_differences() -> None:
-    assert differences(PLAN, PLAN.model_copy()) == ()
+    assert differences(PLAN, PLAN.model_copy(), ALL) == ()
 
 
 def test_a_comment_in_the_suite_is_none() -> None:
     suite = PLAN.suite.model_copy(update={"sha256": samples.sha("# a comment")})
-    assert differences(PLAN, PLAN.model_copy(update={"suite": suite})) == ()
+    assert differences(PLAN, PLAN.model_copy(update={"suite": suite}), ALL) == ()
 
 
 @pytest.mark.contract("P19")
@@ -50,9 +53,16 @@ def test_a_comment_in_the_suite_is_none() -> None:
     ],
 )
 def test_a_difference_is_named_with_both_values(now: Any, words: str) -> None:
-    assert words in differences(PLAN, now)
+    assert words in differences(PLAN, now, ALL)
 
 
 def test_a_long_value_is_cut() -> None:
-    (line,) = [d for d in differences(PLAN, changed(title="x" * 500)) if "title" in d]
+    (line,) = [d for d in differences(PLAN, changed(title="x" * 500), ALL) if "title" in d]
     assert len(line) < 150
+
+
+def test_files_count_for_what_is_still_to_run() -> None:
+    """A trial that passed may have written its changes back, and needs its files no more."""
+    now = changed(fixture_recipe=samples.sha("written back"))
+    assert len(differences(PLAN, now, ALL)) == 1
+    assert differences(PLAN, now, {("other", "base")}) == ()

@@ -106,3 +106,24 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(root: Path, tmp_path: P
     (line,) = apply(root, tmp_path, change("d/x", FILE, None, sha256=sha(b"x")), contents=(b"x",))
     assert line.startswith("d/x: ")
     assert list(outside.iterdir()) == []
+
+
+def test_what_is_done_already_is_done_again_without_a_word(root: Path, tmp_path: Path) -> None:
+    """After a crash nobody knows how far it came."""
+    changes = (
+        change("a", FILE, FILE, mode=0o755, sha256=sha(b"two\n"), was_sha256=sha(b"one\n")),
+        change("d", None, DIRECTORY),
+        change("d/b", None, FILE, was_sha256=sha(b"bee\n")),
+        change("new", DIRECTORY, None, mode=0o750),
+        change("new/c", FILE, None, mode=0o640, sha256=sha(b"sea\n")),
+        change("link", SYMLINK, SYMLINK, mode=0o777, link="new/c", was_link="a"),
+    )
+    contents = (b"two\n", b"sea\n")
+    assert apply(root, tmp_path, *changes, contents=contents) == ()
+    (root / "new" / "c").unlink()
+    assert apply(root, tmp_path, *changes, contents=contents) == ()
+    assert (root / "new" / "c").read_bytes() == b"sea\n"
+    (root / "a").write_bytes(b"another hand\n")
+    (told,) = apply(root, tmp_path, *changes, contents=contents)
+    assert told == "a: is not what it was when the fixture was read"
+    assert (root / "a").read_bytes() == b"another hand\n"

@@ -52,6 +52,8 @@ def lock(descriptor: int, directory: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise UsageError(f"{directory}: another boxeval is running this run; wait for it or end it") from None
+    except OSError as error:
+        raise StorageError(f"{directory / LEDGER}: cannot be locked: {error.strerror}") from error
 
 
 class Ledger:

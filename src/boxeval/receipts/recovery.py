@@ -61,6 +61,11 @@ class Recovery:
         """Whether there is nothing to run and nothing to close."""
         return not self.remaining and isinstance(self._lines[-1].receipt.body, Closed)
 
+    @property
+    def owes_changes(self) -> bool:
+        """Whether its controller may have died before a passed trial's changes were written back."""
+        return not self.is_over and any(task.workspace.write_back for task in self.run.plan.tasks)
+
     def renew_checkpoint(self) -> str:
         """Write the checkpoint of a run that is over, if it has none or an old one; return it."""
         line = self.run.checkpoint

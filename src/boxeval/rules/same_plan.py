@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 from boxeval.spec.plan import Plan
@@ -13,12 +13,13 @@ SHOWN = 60
 ABSENT = "absent"
 
 
-def differences(recorded: Plan, now: Plan) -> tuple[str, ...]:
+def differences(recorded: Plan, now: Plan, remaining: Container[tuple[str, str]]) -> tuple[str, ...]:
     """What differs, one line each: where, what it was, what it is. Empty if the run can go on.
 
-    The suite's own bytes do not count, for everything that follows from them does; a comment may change.
+    The suite's own bytes do not count, for everything that follows from them does; a comment may change. Nor do
+    the files of tasks that are not `remaining`, by name and target: a trial that passed may have written them back.
     """
-    was, is_now = dict(_facts(recorded)), dict(_facts(now))
+    was, is_now = dict(_facts(recorded, remaining)), dict(_facts(now, remaining))
     return tuple(
         f"{place} was {_shown(was.get(place))}, is {_shown(is_now.get(place))}"
         for place in dict.fromkeys((*was, *is_now))
@@ -26,11 +27,13 @@ def differences(recorded: Plan, now: Plan) -> tuple[str, ...]:
     )
 
 
-def _facts(plan: Plan) -> Iterator[tuple[str, Any]]:
+def _facts(plan: Plan, remaining: Container[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
     tree: dict[str, Any] = plan.model_dump(mode="json", by_alias=True)
     tree["suite"].pop("sha256")
     for task in tree.pop("tasks"):
         task.pop("identity")  # a digest of what is compared here by name
+        if (task["task"], task["target"]) not in remaining:
+            task.pop("fixtureRecipe")
         yield from _leaves(f"task {task['task']}[{task['target']}]", task)
     for trial in tree.pop("trials"):
         yield f"trial {trial['task']}[{trial['target']}]#{trial['repeat']}", trial["trialId"]

@@ -21,14 +21,15 @@ from boxeval.run.prepare import Prepared, prepare
 from boxeval.run.remember import forget, remember
 from boxeval.run.signals import Signals
 from boxeval.run.watchdog import Order, Watchdog
-from boxeval.run.workers import Progress, Shared, Worker
+from boxeval.run.workers import Progress, Shared, Worker, bring_back
 from boxeval.sandbox.engine import Engine, connect
 from boxeval.sandbox.ownership import Owner
 from boxeval.sandbox.reaper import Reaper
 from boxeval.sandbox.slot import Yard
 from boxeval.sandbox.sweep import SOCKET, abandon, clean
 from boxeval.settings import Settings, socket_parent
-from boxeval.spec.plan import PlannedTrial
+from boxeval.spec.plan import PlannedTask, PlannedTrial
+from boxeval.spec.trial import Trial
 from boxeval.trial.cancel import Cancel
 from boxeval.trial.fixtures import FixtureStore
 
@@ -50,7 +51,7 @@ def run_suite(
     written; Interrupted.
     """
     signals = signals or Signals()
-    if recovery and not recovery.remaining:
+    if recovery and not recovery.remaining and not recovery.owes_changes:
         return _nothing_to_run(request, settings, recovery)
     with ExitStack() as stack:
         engine = connect()
@@ -58,7 +59,7 @@ def run_suite(
         engine.require_overlay_volumes()
         owner = Owner.here(settings.data_dir)
         _sweep(engine, owner, watcher)
-        prepared = prepare(request, engine, settings, watcher, recovery.run.plan if recovery else None)
+        prepared = prepare(request, engine, settings, watcher, recovery)
         directory = recovery.directory if recovery else _directory(request, settings, prepared.plan.run_id)
         if prepared.plan.case:
             stack.enter_context(owned(directory.parent, prepared.plan, owner, watcher.note))
@@ -202,6 +203,9 @@ class _Run:
             ambient=None if settings.hermetic else dict(os.environ),
             max_failures=max_failures,
         )
+        for trial in self._recovery.run.trials if self._recovery else ():
+            # A controller that died between a seal and its write-back owes it.
+            bring_back(shared, trial, self._task_of(trial))
         progress = Progress(shared)
         finished = self._work(shared, progress)
         if not finished:
@@ -215,6 +219,13 @@ class _Run:
         checkpoint = self._ledger.close(name)
         self.left_over = progress.settled < len(self._trials)
         return self._end(checkpoint, self._remove_all())
+
+    def _task_of(self, trial: Trial) -> PlannedTask:
+        return next(
+            task
+            for task in self._prepared.plan.tasks
+            if (task.task, task.target) == (trial.task, trial.target)
+        )
 
     def _work(self, shared: Shared, progress: Progress) -> bool:
         """Shared trials by all workers, then exclusive ones by one. False if a second signal cut it short."""

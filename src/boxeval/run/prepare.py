@@ -18,6 +18,7 @@ from boxeval.formats.suite_v2 import load_suite
 from boxeval.graders.examiner import Examiner
 from boxeval.graders.preflight import preflight
 from boxeval.receipts.ledger import utc_now
+from boxeval.receipts.recovery import Recovery
 from boxeval.rules.planning import PlanInputs, check_memory, default_jobs, make_plan
 from boxeval.rules.same_plan import differences
 from boxeval.rules.selection import Selection, grader_image_of, image_of, select
@@ -29,7 +30,7 @@ from boxeval.sandbox.images import GRADER, KEEPER, ImageInfo, ensure
 from boxeval.sandbox.rootfs import stop_bootstrap
 from boxeval.settings import Settings
 from boxeval.spec.checks import FileCheck, GitHeadCheck
-from boxeval.spec.plan import Plan, PlannedImage, Provenance
+from boxeval.spec.plan import Plan, PlannedImage, PlannedTrial, Provenance
 
 Sources = Mapping[tuple[str, str], Fixture | GitSource]
 BUILDS_AT_ONCE = 4
@@ -51,13 +52,18 @@ class Prepared:
 
 
 def prepare(
-    request: RunRequest, engine: Engine, settings: Settings, watcher: Watcher, recorded: Plan | None = None
+    request: RunRequest,
+    engine: Engine,
+    settings: Settings,
+    watcher: Watcher,
+    recovery: Recovery | None = None,
 ) -> Prepared:
     """Read everything a run needs, and plan it.
 
-    With a `recorded` plan that very run is to go on: UsageError names what is not as it was. An image that cannot be
+    With a `recovery` that very run is to go on: UsageError names what is not as it was. An image that cannot be
     had makes its trials void, since others may run; without a keeper there is no run (ImageError).
     """
+    recorded = recovery.run.plan if recovery else None
     case = prepare_case(request.case, settings) if request.case else None
     loaded = case.suite if case else load_suite(request.suite)
     for note in case.notes if case else ():
@@ -108,9 +114,9 @@ def prepare(
             case=case.run if case else None,
         )
     )
-    if recorded:
-        _require_same(recorded, plan)
-        plan = recorded
+    if recovery:
+        _require_same(recovery.run.plan, plan, recovery.remaining)
+        plan = recovery.run.plan
     for policy in plan.policies.values():
         engine.require_runtime(policy.runtime)
     facts = engine.facts
@@ -121,8 +127,8 @@ def prepare(
     return Prepared(plan, loaded.directory, sources, images, images[KEEPER], jobs)
 
 
-def _require_same(recorded: Plan, now: Plan) -> None:
-    if found := differences(recorded, now):
+def _require_same(recorded: Plan, now: Plan, remaining: Iterable[PlannedTrial]) -> None:
+    if found := differences(recorded, now, {(trial.task, trial.target) for trial in remaining}):
         more = f"; and {len(found) - SHOWN_DIFFERENCES} more" if len(found) > SHOWN_DIFFERENCES else ""
         raise UsageError(
             f"run {recorded.run_id} cannot go on, for it was planned with something else: "

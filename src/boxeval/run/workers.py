@@ -104,6 +104,16 @@ class Progress:
             self.error = self.error or error
 
 
+def bring_back(shared: Shared, trial: Trial, task: PlannedTask) -> None:
+    """Apply what a passed trial changed to the operator's directory, where the suite asks for it."""
+    workspace = task.workspace
+    if not workspace.write_back or trial.outcome.task is not TaskState.PASSED:
+        return
+    place = shared.directory / (workspace.path or "")
+    for line in write_back(place, trial, shared.ledger.blobs):
+        shared.watcher.note(f"warning: not written back by {task.task}: {line}")
+
+
 class Worker(threading.Thread):
     """One slot.
 
@@ -124,7 +134,7 @@ class Worker(threading.Thread):
                 trial = self._one(planned).model_copy(update={"attempt": attempt})
                 self._shared.ledger.append(trial)
                 self._shared.watcher.finished(trial)
-                self._write_back(trial, self._shared.plan.task_of(planned))
+                bring_back(self._shared, trial, self._shared.plan.task_of(planned))
                 self._progress.take(trial)
                 if trial.outcome.verdict_class is VerdictClass.INFRA:
                     # A slot in which the engine or a kill failed is not used again.
@@ -134,14 +144,6 @@ class Worker(threading.Thread):
             self._progress.fail(error)
         finally:
             self._close()
-
-    def _write_back(self, trial: Trial, task: PlannedTask) -> None:
-        workspace = task.workspace
-        if not workspace.write_back or trial.outcome.task is not TaskState.PASSED:
-            return
-        place = self._shared.directory / (workspace.path or "")
-        for line in write_back(place, trial, self._shared.ledger.blobs):
-            self._shared.watcher.note(f"warning: not written back by {task.task}: {line}")
 
     def _one(self, planned: PlannedTrial) -> Trial:
         shared = self._shared

@@ -2,7 +2,8 @@
 
 This is the one place where a candidate's bytes reach the host's file system, because the suite asked for
 it. Every step is by directory descriptors and names, so no link is followed. A path is changed only if it
-is still what the fixture was made of; `.git`, special files and links that could lead out are left out.
+is still what the fixture was made of, and one that is as it should be already is done, so that it can be done again
+after a crash; `.git`, special files and links that could lead out are left out.
 What was left out is told.
 """
 
@@ -42,6 +43,8 @@ def write_back(root: Path, trial: Trial, blobs: BlobStore) -> tuple[str, ...]:
             with _parent(root, raw_name(change.path)) as (directory, name):
                 _apply(directory, name, change, blobs)
         except (_LeftOut, OSError) as error:
+            if change.kind is None and isinstance(error, FileNotFoundError):
+                continue  # the directory that it was in is gone already
             told.append(f"{change.path}: {getattr(error, 'strerror', None) or error}")
     return tuple(told)
 
@@ -66,6 +69,8 @@ def _parent(root: Path, path: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _apply(directory: int, name: bytes, change: Change, blobs: BlobStore) -> None:
+    if _is_done(directory, name, change):
+        return
     if not _is_as_before(directory, name, change):
         raise _LeftOut("is not what it was when the fixture was read")
     if change.kind is None:
@@ -88,16 +93,29 @@ def _apply(directory: int, name: bytes, change: Change, blobs: BlobStore) -> Non
 
 
 def _is_as_before(directory: int, name: bytes, change: Change) -> bool:
+    return _is(directory, name, change.was, change.was_sha256, change.was_link)
+
+
+def _is_done(directory: int, name: bytes, change: Change) -> bool:
+    try:
+        mode = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode & 0o777
+    except FileNotFoundError:
+        return change.kind is None
+    has_mode = change.kind is EntryKind.SYMLINK or change.mode is None or mode == change.mode & 0o777
+    return has_mode and _is(directory, name, change.kind, change.sha256, change.link)
+
+
+def _is(directory: int, name: bytes, kind: EntryKind | None, sha256: str | None, link: str | None) -> bool:
+    """Whether what has a name now is of a kind and has a content or target."""
     try:
         info = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
-        return change.was is None
-    if change.was is EntryKind.FILE:
-        return stat.S_ISREG(info.st_mode) and _sha256(directory, name) == change.was_sha256
-    if change.was is EntryKind.SYMLINK:
-        is_link = stat.S_ISLNK(info.st_mode)
-        return is_link and os.readlink(name, dir_fd=directory) == raw_name(change.was_link or "")
-    return change.was is EntryKind.DIRECTORY and stat.S_ISDIR(info.st_mode)
+        return kind is None
+    if kind is EntryKind.FILE:
+        return stat.S_ISREG(info.st_mode) and _sha256(directory, name) == sha256
+    if kind is EntryKind.SYMLINK:
+        return stat.S_ISLNK(info.st_mode) and os.readlink(name, dir_fd=directory) == raw_name(link or "")
+    return kind is EntryKind.DIRECTORY and stat.S_ISDIR(info.st_mode)
 
 
 def _sha256(directory: int, name: bytes) -> str:
