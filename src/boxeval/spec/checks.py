@@ -162,6 +162,44 @@ class EventBudgetConfiguration(Configuration):
     at_most: Natural = Field(description="Events.")
 
 
+class JudgedConfiguration(Configuration):
+    """What a judge looks at: the final message, or one document of the workspace."""
+
+    artifact_path: FilePath | None = Field(
+        None,
+        description="The document, instead of the final message: a path in the workspace, with at most one `*` "
+        "in its last part.",
+    )
+
+
+class SemanticConfiguration(JudgedConfiguration):
+    """A proposition that a model judges, true or false."""
+
+    proposition: Annotated[str, StringConstraints(min_length=1, max_length=8192)] = Field(
+        description="What is to be true of the message or document. At most 8 KiB."
+    )
+
+
+class ModelConfiguration(JudgedConfiguration):
+    """One dimension of quality that a model scores by itself."""
+
+    dimension: Annotated[str, StringConstraints(min_length=1, max_length=256)] = Field(
+        description="What is scored, in a few words."
+    )
+    rubric: Annotated[str, StringConstraints(min_length=1, max_length=8192)] = Field(
+        description="What a score of 0 and of 1 means. At most 8 KiB."
+    )
+    threshold: Annotated[float, Field(ge=0, le=1)] = Field(0.6, description="The score that passes.")
+
+
+class HumanConfiguration(Configuration):
+    """A question that a person answers with `boxeval grade`."""
+
+    question: Annotated[str, StringConstraints(min_length=1, max_length=8192)] = Field(
+        description="What the person is to decide."
+    )
+
+
 def grader_name(name: object) -> object:
     """A grader's name as boxeval writes it; what is no name stays as it is."""
     if isinstance(name, str) and name.startswith(_ALIAS):
@@ -256,11 +294,34 @@ class EventBudgetCheck(Declared):
     configuration: EventBudgetConfiguration
 
 
+class SemanticCheck(Declared):
+    """A proposition, judged."""
+
+    grader: Annotated[Literal["boxeval.semantic"], _own, _says]
+    configuration: SemanticConfiguration
+
+
+class ModelCheck(Declared):
+    """A dimension, scored by a model."""
+
+    grader: Annotated[Literal["boxeval.model"], _own, _says]
+    configuration: ModelConfiguration
+
+
+class HumanCheck(Declared):
+    """A question for a person."""
+
+    grader: Annotated[Literal["boxeval.human"], _own, _says]
+    configuration: HumanConfiguration
+
+
 TextCheck = RegexCheck | JsonCheck | SchemaCheck | OutputCheck
 """Checks that look at the final message alone."""
 FileCheck = StateCheck | LogParseCheck | ReadyCheck | OutcomeCheck | EventBudgetCheck
 """Checks that look at one file of the workspace: the code graders of V40."""
-AnyCheck = TextCheck | ShellCheck | GitHeadCheck | FileCheck
+JudgedCheck = SemanticCheck | ModelCheck
+"""Checks that a model decides."""
+AnyCheck = TextCheck | ShellCheck | GitHeadCheck | FileCheck | JudgedCheck | HumanCheck
 
 
 def _tag(value: Any) -> str | None:
@@ -279,7 +340,10 @@ Check = Annotated[
     | Annotated[LogParseCheck, Tag("boxeval.log-parse")]
     | Annotated[ReadyCheck, Tag("boxeval.ready")]
     | Annotated[OutcomeCheck, Tag("boxeval.outcome")]
-    | Annotated[EventBudgetCheck, Tag("boxeval.event-budget")],
+    | Annotated[EventBudgetCheck, Tag("boxeval.event-budget")]
+    | Annotated[SemanticCheck, Tag("boxeval.semantic")]
+    | Annotated[ModelCheck, Tag("boxeval.model")]
+    | Annotated[HumanCheck, Tag("boxeval.human")],
     Discriminator(_tag),
 ]
 MAX_CHECKS = 128

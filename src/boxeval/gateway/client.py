@@ -1,0 +1,81 @@
+"""Asks a model of the gateway from outside: for the judge of a trial, whose route no box can reach."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+from boxeval.gateway.interface import PLACEHOLDER_KEY
+
+ANSWER_BYTES = 16 * 1024 * 1024
+
+
+class NoAnswer(Exception):
+    """The model's side failed, or answered with no text; says why."""
+
+
+class Client:
+    """One question at a time to one route. `timeout_s` is for each."""
+
+    def __init__(self, socket_path: Path, base_path: str, model_name: str, timeout_s: float) -> None:
+        self._path, self._base, self._model, self._timeout_s = socket_path, base_path, model_name, timeout_s
+        self._open: http.client.HTTPConnection | None = None
+
+    def ask(self, system: str, user: str) -> str:
+        """The text of the model's answer. Raises `NoAnswer`."""
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        body = json.dumps({"model": self._model, "messages": messages})
+        connection = self._open = _Local(self._path, self._timeout_s)
+        try:
+            head = {"Authorization": f"Bearer {PLACEHOLDER_KEY}", "Content-Type": "application/json"}
+            connection.request("POST", f"{self._base}/chat/completions", body.encode(), head)
+            response = connection.getresponse()
+            raw = response.read(ANSWER_BYTES + 1)
+        except TimeoutError:
+            raise NoAnswer(f"no answer within {self._timeout_s:g} s") from None
+        except (OSError, http.client.HTTPException) as error:
+            raise NoAnswer(f"the connection broke: {error}") from error
+        finally:
+            self._open = None
+            connection.close()
+        return _text_of(response.status, raw)
+
+    def kill(self) -> None:
+        """Give up the question that is on its way, from any thread."""
+        if (connection := self._open) is not None and connection.sock is not None:
+            connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+class _Local(http.client.HTTPConnection):
+    def __init__(self, path: Path, timeout_s: float) -> None:
+        super().__init__("gateway", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+def _text_of(status: int, raw: bytes) -> str:
+    try:
+        data: Any = json.loads(raw)
+    except ValueError:
+        raise NoAnswer(f"an answer that is no JSON, with status {status}") from None
+    if status != 200:
+        fault = data.get("error") if isinstance(data, dict) else None
+        said = fault.get("message") if isinstance(fault, dict) else None
+        raise NoAnswer(f"status {status}: {str(said)[:200]}")
+    try:
+        choice = data["choices"][0]
+        text = choice["message"]["content"]
+    except (KeyError, IndexError, TypeError):
+        raise NoAnswer("an answer without a message") from None
+    if not isinstance(text, str) or not text.strip():
+        raise NoAnswer("an answer without text")
+    if choice.get("finish_reason") not in ("stop", None):
+        raise NoAnswer(f"an answer that ended by {choice['finish_reason']!r}")
+    return text
