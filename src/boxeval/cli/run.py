@@ -49,6 +49,9 @@ def run(
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="Model for every target.")
     ] = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", metavar="NAME", help="Model that judges, for every task.")
+    ] = None,
     repeat: Annotated[
         int | None, typer.Option("--repeat", min=1, metavar="N", help="Repeats instead of the matrix's.")
     ] = None,
@@ -129,6 +132,7 @@ def run(
         tags=tuple(tag or ()),
         smoke=smoke,
         model=model,
+        judge=judge,
         repeats=repeat,
         max_failures=max_failures,
         key_file=key,

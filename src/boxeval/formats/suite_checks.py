@@ -92,6 +92,8 @@ def _models(suite: Suite) -> Iterator[Fault]:
     named += [
         (("matrix", "targets", i, "model"), target.model) for i, target in enumerate(suite.matrix.targets)
     ]
+    named.append((("defaults", "judge"), suite.defaults.judge))
+    named += [(("tasks", i, "verify", "judge"), task.verify.judge) for i, task in enumerate(suite.tasks)]
     for path, name in named:
         if name is not None and name not in suite.models:
             hint = did_you_mean(name, suite.models) or ("" if suite.models else "; the suite has no `models`")

@@ -6,10 +6,13 @@ box bounds time and memory.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import fnmatch
 import json
 import math
 import os
+import re
 import sqlite3
 import stat
 import sys
@@ -21,6 +24,7 @@ from boxeval.rules.json_values import NotJson, NoValue, equal, has_at_least, kin
 
 ROOT = "/workspace"
 FILE_BYTES = 32 * 1024 * 1024
+DOCUMENT_BYTES = 64 * 1024
 LINE_BYTES = 1024 * 1024
 VALUE_BYTES = 16 * 1024
 VALUE_DEPTH = 16
@@ -52,6 +56,8 @@ def main(grader: str, configuration: dict[str, Any]) -> None:
 
 
 def _facts(grader: str, configuration: dict[str, Any]) -> dict[str, Any]:
+    if "artifactPath" in configuration:
+        return _document(configuration["artifactPath"])
     file = configuration["file"]
     if grader in ("boxeval.log-parse", "boxeval.event-budget"):
         wanted = configuration.get("where", {})
@@ -82,26 +88,58 @@ def _holds(value: Any, member: Any) -> bool:
     raise Fault(f"has a {kind(value)} there, neither an array nor an object")
 
 
+def _document(pattern: str) -> dict[str, Any]:
+    """The one file that a path with at most one `*` in its last part names: its path, and its bytes in base64."""
+    *folders, name = pattern.split("/")
+    if "*" in name:
+        found = _matching(folders, name)
+        if len(found) != 1:
+            raise Fault(f"matches {len(found)} files, not one")
+        name = found[0]
+    path = "/".join([*folders, name])
+    with opened(path, DOCUMENT_BYTES) as stream:
+        return {"path": path, "base64": base64.b64encode(stream.read()).decode()}
+
+
+def _matching(folders: list[str], pattern: str) -> list[str]:
+    head, _, tail = pattern.partition("*")
+    shape = fnmatch.translate(f"{_plain(head)}*{_plain(tail)}")
+    with _directory(folders) as directory, os.scandir(directory) as entries:
+        names = [one.name for one in entries if one.is_file(follow_symlinks=False)]
+    return [name for name in names if re.fullmatch(shape, name)]
+
+
+def _plain(text: str) -> str:
+    """Only `*` is a pattern here."""
+    return re.sub(r"[?[]", r"[\g<0>]", text)
+
+
 @contextlib.contextmanager
-def opened(path: str) -> Iterator[Any]:
+def opened(path: str, limit: int = FILE_BYTES) -> Iterator[Any]:
     """The file, reached without following a link, if it is regular and not too large."""
-    directory = os.open(ROOT, _FLAGS | os.O_DIRECTORY)
-    try:
-        *folders, name = path.split("/")
-        for folder in folders:
-            inner = _open(folder, directory, os.O_DIRECTORY)
-            os.close(directory)
-            directory = inner
+    *folders, name = path.split("/")
+    with _directory(folders) as directory:
         descriptor = _open(name, directory, 0)
-    finally:
-        os.close(directory)
     with os.fdopen(descriptor, "rb") as stream:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
             raise Fault("is not a regular file")
-        if facts.st_size > FILE_BYTES:
-            raise Fault(f"has {facts.st_size} bytes; at most {FILE_BYTES} are read")
+        if facts.st_size > limit:
+            raise Fault(f"has {facts.st_size} bytes; at most {limit} are read")
         yield stream
+
+
+@contextlib.contextmanager
+def _directory(folders: list[str]) -> Iterator[int]:
+    directory = os.open(ROOT, _FLAGS | os.O_DIRECTORY)
+    try:
+        for folder in folders:
+            inner = _open(folder, directory, os.O_DIRECTORY)
+            os.close(directory)
+            directory = inner
+        yield directory
+    finally:
+        os.close(directory)
 
 
 def _open(name: str, directory: int, flags: int) -> int:

@@ -7,10 +7,11 @@ sealed as `value`, and `rules.file_checks` decides.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from boxeval.graders.interface import Bench, Phase, seen_of
+from boxeval.graders.interface import Bench, BoxRun, Phase, seen_of
 from boxeval.rules import json_values
 from boxeval.rules.file_checks import TIMEOUT_MS, file_verdict
 from boxeval.sandbox.job import Job
@@ -39,19 +40,23 @@ class FileGrader:
 
     def grade(self, check: FileCheck, bench: Bench) -> CheckSeen:
         """Run the program and read its answer."""
-        ran = bench.run(_job(check, bench.environment(own_image=True)), TIMEOUT_MS, own_image=True)
+        configuration = check.configuration.model_dump(mode="json", by_alias=True)
+        ran = look(bench, check.grader, configuration, ANSWER_BYTES)
         value = answer_of(ran.stdout)
         return seen_of(check, file_verdict(check, ran.result, value), box=ran.result, value=value)
 
 
-def _job(check: FileCheck, environment: dict[str, str]) -> Job:
+def look(bench: Bench, grader: str, configuration: Mapping[str, Any], answer_bytes: int) -> BoxRun:
+    """Have the program look at a file of the workspace. Its answer is at most so long."""
     request = {
         "modules": {name: path.read_text("utf-8") for name, path in _MODULES.items()},
-        "grader": check.grader,
-        "configuration": check.configuration.model_dump(mode="json", by_alias=True),
+        "grader": grader,
+        "configuration": configuration,
     }
     argv = ("python3", "-I", "-S", "-c", _START)
-    return Job(argv, environment, stdin=json.dumps(request).encode(), stdout_bytes=ANSWER_BYTES)
+    stdin = json.dumps(request).encode()
+    job = Job(argv, bench.environment(own_image=True), stdin=stdin, stdout_bytes=answer_bytes)
+    return bench.run(job, TIMEOUT_MS, own_image=True)
 
 
 def answer_of(stdout: bytes) -> dict[str, Any] | None:

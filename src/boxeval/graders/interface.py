@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
 
+from boxeval.rules.judging import Exchange
 from boxeval.sandbox.job import Job
 from boxeval.spec.box import BoxResult
 from boxeval.spec.checks import Check
 from boxeval.spec.graded import CheckSeen, CheckVerdict, FinalMessage, GitHeadSeen
+from boxeval.spec.judged import Judged
 
 TextGrader = Callable[[Check, bytes], CheckVerdict]
 """The verdict of a check on a text: the final message, or what a command printed (`examiner.Examiner.grade`)."""
@@ -45,6 +47,10 @@ class Bench(Protocol):
     def message(self) -> FinalMessage:
         """The candidate's final message."""
 
+    @property
+    def declared(self) -> tuple[Check, ...]:
+        """All checks of the task."""
+
     def message_text(self) -> bytes:
         """The bytes of a complete final message."""
 
@@ -59,6 +65,9 @@ class Bench(Protocol):
 
     def git_head(self) -> GitHeadSeen:
         """HEAD before and after the candidate, read once a trial."""
+
+    def judge(self, exchange: Exchange) -> Judged:
+        """Show the judge a text and ask it, once a trial for each exchange."""
 
     def grade_text(self, check: Check, text: bytes) -> CheckVerdict:
         """See `TextGrader`."""

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from boxeval.graders.files import FileGrader
 from boxeval.graders.git_head import GitHeadGrader
+from boxeval.graders.human import HumanGrader
 from boxeval.graders.interface import Bench, Grader, seen_of
+from boxeval.graders.judged import JudgedGrader
 from boxeval.graders.shell import ShellGrader
 from boxeval.graders.text import TextGrader
-from boxeval.spec.checks import Check, FileCheck, GitHeadCheck, ShellCheck, TextCheck
+from boxeval.spec.checks import (
+    Check,
+    FileCheck,
+    GitHeadCheck,
+    HumanCheck,
+    JudgedCheck,
+    ShellCheck,
+    TextCheck,
+)
 from boxeval.spec.graded import CheckSeen, CheckStatus, CheckVerdict
 
 _TEXT, _SHELL, _GIT_HEAD, _FILE = TextGrader(), ShellGrader(), GitHeadGrader(), FileGrader()
+_JUDGED, _HUMAN = JudgedGrader(), HumanGrader()
 
 
 def grader_for(check: Check) -> Grader:
@@ -23,6 +34,10 @@ def grader_for(check: Check) -> Grader:
         return _GIT_HEAD
     if isinstance(check, FileCheck):
         return _FILE
+    if isinstance(check, JudgedCheck):
+        return _JUDGED
+    if isinstance(check, HumanCheck):
+        return _HUMAN
     raise TypeError(f"no grader for {check.grader}")
 
 

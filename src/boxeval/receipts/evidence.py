@@ -23,6 +23,11 @@ def referenced_blobs(seen: Observations) -> Iterator[tuple[str, str]]:
                     yield f"{role} {number} {stream}", capture.kept
     if seen.message and seen.message.sha256:
         yield "final message", seen.message.sha256
+    for one in seen.judged:
+        if one.document:
+            yield f"judged {one.document.name}", one.document.sha256
+    if seen.judge_traffic and seen.judge_traffic.log:
+        yield "judge's traffic", seen.judge_traffic.log
     yield from _files("", seen.collected)
     for step in seen.steps:
         yield from _files(f" of step {step.id}", step.collected)

@@ -24,7 +24,7 @@ class Regrading:
     def fault(self, place: PlannedTrial, task: PlannedTask, trial: Trial) -> str | None:
         """A verdict that does not follow from its text; None if all do. Two that differ by a time limit may."""
         for check, found in zip(task.verify.checks, trial.observations.checks, strict=False):
-            if decided(check, found, trial.observations) is not None:
+            if decided(task, check, found, trial.observations) is not None:
                 continue
             text = self._text(check, found, trial.observations)
             if text is None or self._regrade is None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from boxeval.rules.box_checks import git_head_verdict, shell_verdict
 from boxeval.rules.file_checks import file_verdict
+from boxeval.rules.human import human_verdict
+from boxeval.rules.judging import judged_verdict
 from boxeval.rules.message import printed_message
-from boxeval.spec.checks import Check, FileCheck, GitHeadCheck, ShellCheck, TextCheck
+from boxeval.spec.checks import Check, FileCheck, GitHeadCheck, HumanCheck, JudgedCheck, ShellCheck, TextCheck
 from boxeval.spec.graded import CheckSeen, CheckStatus, CheckVerdict, FinalMessage, MessageStatus
 from boxeval.spec.plan import PlannedTask
 from boxeval.spec.suite import RunnerKind
@@ -24,13 +26,13 @@ def checks_fault(task: PlannedTask, seen: Observations) -> str | None:
     if seen.message and task.runner.kind in _PRINTED and seen.message != printed_message(task, seen):
         return "the final message is not what the candidate printed"
     for check, found in zip(task.verify.checks, seen.checks, strict=False):
-        due = decided(check, found, seen)
+        due = decided(task, check, found, seen)
         if due is not None and any(getattr(due, name) != getattr(found, name) for name in _WORDS):
             return f"the verdict of check {check.id} does not follow from its evidence"
     return None
 
 
-def decided(check: Check, found: CheckSeen, seen: Observations) -> CheckVerdict | None:
+def decided(task: PlannedTask, check: Check, found: CheckSeen, seen: Observations) -> CheckVerdict | None:
     """The verdict that follows from what was sealed; None where a text has to be looked at again."""
     if isinstance(check, TextCheck):
         return unavailable(seen.message)
@@ -40,6 +42,10 @@ def decided(check: Check, found: CheckSeen, seen: Observations) -> CheckVerdict 
         return git_head_verdict(check.configuration, seen.git_head)
     if isinstance(check, FileCheck):
         return file_verdict(check, found.box, found.value)
+    if isinstance(check, JudgedCheck):
+        return unavailable(seen.message) or judged_verdict(check, task.verify.checks, seen.judged)
+    if isinstance(check, HumanCheck):
+        return human_verdict(check, found.value)
     return None
 
 

@@ -27,6 +27,7 @@ _TASK = {
     "target": "route",
     "thinking": "route",
     "model": "route",
+    "judge": "route",
     "env": "configuration",
     "fixture_recipe": "fixture",
     "writes": "checks",

@@ -12,6 +12,7 @@ from boxeval.rules.selection import (
     Selection,
     grader_image_of,
     image_of,
+    judge_of,
     model_of,
     policy_of,
     select,
@@ -36,7 +37,7 @@ class PlanInputs:
     """Everything that a plan depends on.
 
     `models` by name or `task:ID`; `policies` by the name as written; `fixture_recipes` by task and
-    target; `images` by name, those of graders too. `model` replaces the targets' models and
+    target; `images` by name, those of graders too. `model` replaces the targets' models, `judge` the tasks' judges, and
     `repeats` every count of trials, as the command line asks.
     """
 
@@ -52,6 +53,7 @@ class PlanInputs:
     models: Mapping[str, PlannedModel] = field(default_factory=dict)
     selection: Selection = field(default_factory=Selection)
     model: str | None = None
+    judge: str | None = None
     repeats: int | None = None
     hermetic: bool = True
     allow_network: bool = False
@@ -122,6 +124,7 @@ def plan_task(inputs: PlanInputs, task: Task, target: Target) -> PlannedTask:
         protect=task.protect,
         faults=task.faults,
         model=model_of(suite, task, target, inputs.models, inputs.model),
+        judge=judge_of(suite, task, inputs.models, inputs.judge),
         thinking=target.thinking,
         env={**target.env, **task.runner.env},
         verify=task.verify,

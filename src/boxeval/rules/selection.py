@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from boxeval.errors import UsageError
+from boxeval.spec.checks import JudgedCheck
 from boxeval.spec.metrics import did_you_mean
 from boxeval.spec.models import PlannedModel
 from boxeval.spec.plan import PlannedStep
@@ -115,6 +116,24 @@ def model_of(
     if name is None or name not in models:
         hint = did_you_mean(name or "", models)
         raise UsageError(f"there is no model `{name}` for task `{task.id}` on target `{target.id}`{hint}")
+    return models[name]
+
+
+def judge_of(
+    suite: Suite, task: Task, models: Mapping[str, PlannedModel], judge: str | None
+) -> PlannedModel | None:
+    """The judge of a task, if a check of it needs one: `judge` (an override), its own, or the defaults'."""
+    needs = [check for check in task.verify.checks if isinstance(check, JudgedCheck)]
+    if not needs:
+        return None
+    name = judge or task.verify.judge or suite.defaults.judge
+    if name is None:
+        raise UsageError(
+            f"task `{task.id}`: check `{needs[0].id}` needs a judge; name a model with `defaults.judge`, "
+            "`verify.judge` or --judge"
+        )
+    if name not in models:
+        raise UsageError(f"there is no model `{name}` to judge task `{task.id}`{did_you_mean(name, models)}")
     return models[name]
 
 

@@ -26,6 +26,7 @@ class RunRequest:
     tags: tuple[str, ...] = ()
     smoke: bool = False
     model: str | None = None
+    judge: str | None = None
     repeats: int | None = None
     max_failures: int | None = None
     key_file: Path | None = None

@@ -108,6 +108,7 @@ def prepare(
             models=loaded.scripts,
             selection=selection,
             model=request.model,
+            judge=request.judge,
             repeats=request.repeats,
             hermetic=settings.hermetic,
             allow_network=request.allow_network,

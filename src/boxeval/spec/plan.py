@@ -63,6 +63,7 @@ class PlannedTask(Record):
     protect: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
     model: PlannedModel | None = None
+    judge: PlannedModel | None = Field(None, description="Asked by graders alone.")
     thinking: str | None = Field(None, description="Effort asked of the model.")
     env: dict[str, str] = Field(default_factory=dict)
     verify: Verify

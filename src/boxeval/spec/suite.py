@@ -134,6 +134,10 @@ class Verify(Record):
     checks: Annotated[tuple[Check, ...], Field(max_length=MAX_CHECKS)] = Field(
         (), description="Graders by name (docs/graders.md); none can influence another."
     )
+    judge: str | None = Field(
+        None,
+        description="A name of `models` that judges; else `defaults.judge`. It never serves a candidate.",
+    )
     scoring: Literal["binary", "weighted"] = Field(
         "binary", description="`binary`: every check passes. `weighted`: their mean score is high enough."
     )
@@ -236,6 +240,7 @@ class Defaults(Record):
     timeout_ms: Timeout | None = Field(None, description="Milliseconds of a task.")
     network: Literal["none"] | None = Field(None, description="Boxes have no network.")
     model: str | None = Field(None, description="A name of `models`.")
+    judge: str | None = Field(None, description="A name of `models`, for checks that a model judges.")
 
 
 class Thresholds(Record):

@@ -11,6 +11,7 @@ from boxeval.spec.base import Natural, Record, Scalar, Sha256
 from boxeval.spec.box import BoxResult
 from boxeval.spec.graded import CheckSeen, FinalMessage, GitHeadSeen
 from boxeval.spec.journal import Journal
+from boxeval.spec.judged import Judged
 from boxeval.spec.outcome import FailureClass, Outcome
 
 
@@ -205,6 +206,10 @@ class Observations(Record):
     measure: BoxResult | None = None
     grader: BoxResult | None = None
     git_head: GitHeadSeen | None = None
+    judged: tuple[Judged, ...] = Field((), description="Every exchange with the judge.")
+    judge_traffic: ModelTraffic | None = Field(
+        None, description="Of the judge, which is never the candidate's."
+    )
     checks: tuple[CheckSeen, ...] = Field((), description="One a declared check, in the suite's order.")
     cancelled: bool = False
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from boxeval.agents.environment import base_environment, grader_environment
 from boxeval.graders.git_head import head_of, read_job, seen_after
 from boxeval.graders.interface import BoxRun
+from boxeval.rules.judging import Exchange
 from boxeval.sandbox.images import GRADER
 from boxeval.sandbox.job import Job
 from boxeval.spec.checks import Check, GitHeadCheck
 from boxeval.spec.graded import CheckVerdict, FinalMessage, GitHeadSeen, MessageStatus
+from boxeval.spec.judged import Judged
 from boxeval.spec.outcome import FailureClass
 from boxeval.trial.boxes import box_result
 from boxeval.trial.context import TrialContext
 from boxeval.trial.fault import StageFault
 from boxeval.trial.fixtures import FixtureRef
 from boxeval.trial.grader_boxes import GraderBoxes
+from boxeval.trial.judge import Judge
 
 KEPT_BYTES = 64 * 1024
 """Of each output of a check, head and tail (docs/graders.md)."""
@@ -33,7 +36,13 @@ class TrialBench:
         self._boxes, self._context, self._base, self._role = boxes, boxes.context, base, role
         self._number = 0
         self._git_head: GitHeadSeen | None = None
+        self.judge_of_trial = Judge(boxes.context)
         self.message = message or FinalMessage(status=MessageStatus.MISSING, reason="there is none")
+
+    @property
+    def declared(self) -> tuple[Check, ...]:
+        """All checks of the task."""
+        return self._context.task.verify.checks
 
     def message_text(self) -> bytes:
         """The bytes of a complete final message."""
@@ -70,6 +79,10 @@ class TrialBench:
     def git_head_if_read(self) -> GitHeadSeen | None:
         """HEAD, if a check has asked for it."""
         return self._git_head
+
+    def judge(self, exchange: Exchange) -> Judged:
+        """Ask the judge, once for each exchange."""
+        return self.judge_of_trial.ask(exchange, self)
 
     def grade_text(self, check: Check, text: bytes) -> CheckVerdict:
         """Grade a text in a bounded child process."""

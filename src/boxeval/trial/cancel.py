@@ -1,20 +1,26 @@
-"""Ending a run early: one switch that kills every live box."""
+"""Ending a run early: one switch that kills every live box and every question to a judge."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
-from boxeval.sandbox.box import Box
+
+class Live(Protocol):
+    """Something that runs and can be ended at once, from any thread."""
+
+    def kill(self) -> None:
+        """End it."""
 
 
 class Cancel:
-    """Set once, from any thread: kills every box that is live and every one that would become live."""
+    """Set once, from any thread: kills everything that is live and every one that would become live."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._live: set[Box] = set()
+        self._live: set[Live] = set()
         self._set = False
 
     @property
@@ -26,23 +32,23 @@ class Cancel:
         """Cancel: kill what runs. Returns at once."""
         with self._lock:
             self._set = True
-            live = tuple(self._live)
+            running = tuple(self._live)
         # Side by side, since an engine that hangs must not keep who cancels.
-        for box in live:
-            threading.Thread(target=box.kill, name="boxeval-kill", daemon=True).start()
+        for live in running:
+            threading.Thread(target=live.kill, name="boxeval-kill", daemon=True).start()
 
     @contextmanager
-    def watching(self, box: Box) -> Iterator[None]:
-        """Keep `box` on the list while it runs. Raises Cancelled instead if it is too late to begin."""
+    def watching(self, live: Live) -> Iterator[None]:
+        """Keep `live` on the list while it runs. Raises Cancelled instead if it is too late to begin."""
         with self._lock:
             if self._set:
                 raise Cancelled
-            self._live.add(box)
+            self._live.add(live)
         try:
             yield
         finally:
             with self._lock:
-                self._live.discard(box)
+                self._live.discard(live)
 
 
 class Cancelled(Exception):

@@ -36,12 +36,17 @@ def grade(
     measure = _run(boxes, "measure", (verify.measure,), timeout_ms) if verify.measure else None
     commands = _run(boxes, "grader", verify.commands, timeout_ms) if verify.commands else None
     bench = TrialBench(boxes, seen.message, base)
-    checks = grade_all(verify.checks, bench)
+    try:
+        checks = grade_all(verify.checks, bench)
+    finally:
+        judge_traffic = bench.judge_of_trial.close()
     return seen.model_copy(
         update={
             "measure": measure,
             "grader": commands,
             "checks": checks,
+            "judged": bench.judge_of_trial.judged,
+            "judge_traffic": judge_traffic,
             "git_head": bench.git_head_if_read,
             "cancelled": context.cancel.is_set,
         }
