@@ -31,6 +31,9 @@ _REPOSITORIES = (WorkspaceKind.GIT, WorkspaceKind.GENERATED)
 FLAGS = "isu"
 _OF_HOSTS = re.compile(r"(sevro|boxeval)\.[a-z][a-z0-9-]*\.[a-z0-9][a-z0-9.-]*")
 """E.g. `boxeval.host.skill-activations`; one that is not there, or no more, is missing in every trial (G44)."""
+TEXT_BYTES = 8192
+"""Of a proposition, a rubric or a question (G24)."""
+_TEXTS = ("proposition", "rubric", "question")
 _POINTERS = {"pointer": "pointer", "json_path": "jsonPath"}
 
 
@@ -89,10 +92,29 @@ def configuration_faults(configuration: Configuration) -> Iterator[Fault]:
             yield ("flags",), "needs `expectRegex` or `notRegex`"
     if isinstance(configuration, OutputConfiguration):
         yield from _output_faults(configuration)
+    for name in _TEXTS:
+        text = getattr(configuration, name, None)
+        if text is not None and (not text.strip() or len(text.encode()) > TEXT_BYTES):
+            yield (name,), f"must have something in it, and at most {TEXT_BYTES} bytes"
+    path = getattr(configuration, "artifact_path", None)
+    if path is not None and (fault := document_fault(path)):
+        yield ("artifactPath",), fault
     if isinstance(configuration, StateConfiguration) and (
         (configuration.pointer is None) == (configuration.query is None)
     ):
         yield (), "needs exactly one of `pointer` (JSON) and `query` (SQLite)"
+
+
+def document_fault(path: str) -> str | None:
+    """Why a path cannot name the one document of a judge (G29)."""
+    if fault := file_fault(path):
+        return fault
+    *folders, name = path.split("/")
+    if any(part.casefold() == ".git" for part in (*folders, name)):
+        return f"{show(path)} is inside .git"
+    if name.count("*") > 1 or any("*" in folder for folder in folders):
+        return f"{show(path)} may have one `*`, in its last part"
+    return None
 
 
 def flags_fault(flags: str) -> str | None:
