@@ -1,11 +1,11 @@
-"""The envelope around a receipt: DSSE with one Ed25519 signature (docs/receipts.md)."""
+"""The envelope around what is signed: DSSE with one Ed25519 signature (docs/receipts.md)."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import hashlib
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -24,11 +24,10 @@ class Signature(Record):
     sig: str
 
 
-class Envelope(Record):
-    """One ledger line, without its newline. `payload` is the canonical bytes of a `Receipt`, in base64."""
+class Signed(Record):
+    """What all envelopes have. `payload` is canonical bytes, in base64."""
 
     payload: str
-    payload_type: Literal["application/vnd.boxeval.receipt+json"] = "application/vnd.boxeval.receipt+json"
     signatures: Annotated[tuple[Signature, ...], Field(min_length=1, max_length=1)]
 
     @property
@@ -47,6 +46,12 @@ class Envelope(Record):
         return _decode(self.signatures[0].sig, "sig")
 
 
+class Envelope(Signed):
+    """One ledger line, without its newline: around a `Receipt`."""
+
+    payload_type: Literal["application/vnd.boxeval.receipt+json"] = "application/vnd.boxeval.receipt+json"
+
+
 def pae(payload_type: str, payload: bytes) -> bytes:
     """DSSE's pre-authentication encoding: what is signed."""
     kind = payload_type.encode()
@@ -55,9 +60,14 @@ def pae(payload_type: str, payload: bytes) -> bytes:
 
 def seal(receipt: Receipt, key: SigningKey) -> bytes:
     """Sign a receipt; return its ledger line without the newline."""
-    payload = canonical(receipt)
-    signature = Signature(keyid=key.keyid, sig=_encode(key.sign(pae(PAYLOAD_TYPE, payload))))
-    return canonical(Envelope(payload=_encode(payload), signatures=(signature,)))
+    return canonical(Envelope(**sign(PAYLOAD_TYPE, receipt, key)))
+
+
+def sign(payload_type: str, body: Record, key: SigningKey) -> dict[str, Any]:
+    """Sign a record; return what an envelope of that type has beside the type."""
+    payload = canonical(body)
+    signature = Signature(keyid=key.keyid, sig=_encode(key.sign(pae(payload_type, payload))))
+    return {"payload": _encode(payload), "signatures": (signature,)}
 
 
 def open_line(line: bytes) -> Envelope:
