@@ -13,7 +13,6 @@ from boxeval.cli.verified import trust_of, verified
 from boxeval.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
-    from boxeval.receipts.verify import VerifiedRun
     from boxeval.run.decide import Awaited
 
 
@@ -25,7 +24,8 @@ def add_to(app: typer.Typer) -> None:
 def grade(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Id or directory of a run.")],
     trial: Annotated[
-        str | None, typer.Argument(metavar="[TRIAL]", help="Id or key of a trial; without it, list what waits.")
+        str | None,
+        typer.Argument(metavar="[TRIAL]", help="Id or key of a trial; without it, list what waits."),
     ] = None,
     check: Annotated[
         str | None, typer.Option("--check", metavar="ID", help="The check, if several of the trial wait.")

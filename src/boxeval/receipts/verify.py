@@ -20,6 +20,7 @@ from boxeval.receipts.canonical import (
 from boxeval.receipts.chain import Line, other_version, read_chain, refuse
 from boxeval.receipts.closing import check_checkpoint, check_closings, check_times
 from boxeval.receipts.evidence import referenced_blobs
+from boxeval.receipts.human import people_fault
 from boxeval.receipts.ledger import BLOBS, CHECKPOINT, LEDGER, PLAN
 from boxeval.receipts.regrade import Regrade, Regrading
 from boxeval.receipts.storage import read_regular
@@ -86,7 +87,8 @@ def verify(
     7. Every trial is in the plan with the same task, target, repeat and identity; its attempts count from 1.
     8. Every blob that a trial points to is there, and is what its name says.
     9. Readings of session ledgers, boundary verdicts with their digests, verdicts of checks, metrics and outcome
-       are what the rules give again for the sealed observations. What a grader made of a text, `regrade` makes
+       are what the rules give again for the sealed observations. A person's statement is about its check and trial,
+       by a key that `trust` holds. What a grader made of a text, `regrade` makes
        again of the kept one.
     10. No other blob is different from what its name says.
     11. The checkpoint file, and the `checkpoint` given here, are the line that the ledger gives.
@@ -114,7 +116,7 @@ def verify_lines(
     check_times(lines)
     blobs = BlobStore(directory / BLOBS)
     notes: list[str] = []
-    trials = _check_trials(plan, lines, blobs, Regrading(blobs, regrade, notes))
+    trials = _check_trials(plan, lines, blobs, trust, Regrading(blobs, regrade, notes))
     problems += _check_strays(
         blobs, closed is not None, {sha for t in trials for _, sha in referenced_blobs(t.observations)}
     )
@@ -204,7 +206,7 @@ def _check_bindings(plan: Plan, lines: tuple[Line, ...]) -> Opened:
 
 
 def _check_trials(
-    plan: Plan, lines: tuple[Line, ...], blobs: BlobStore, regrading: Regrading
+    plan: Plan, lines: tuple[Line, ...], blobs: BlobStore, trust: Trust, regrading: Regrading
 ) -> tuple[Trial, ...]:
     """Steps 7 to 9."""
     planned = {trial.trial_id: trial for trial in plan.trials}
@@ -230,6 +232,8 @@ def _check_trials(
         for name, sha256 in referenced_blobs(trial.observations):
             _check_blob(line.number, name, sha256, blobs, good_blobs)
         _check_journal(line.number, trial, place, blobs)
+        if fault := people_fault(plan.run_id, task, trial, trust):
+            raise refuse(line.number, f"{place.key}: {fault}")
         if fault := _verdict_fault(trial, task) or regrading.fault(place, task, trial):
             raise _not_following(line.number, f"{place.key}: {fault}", plan.provenance.boxeval)
         trials.append(trial)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from boxeval.rules.human import awaits_person
 from boxeval.spec.outcome import Weight
 from boxeval.spec.plan import Plan, PlannedTrial
 from boxeval.spec.trial import Trial
@@ -28,6 +29,13 @@ def deciding(attempts: Sequence[Trial]) -> Trial:
 
 
 def unsettled(plan: Plan, trials: Iterable[Trial]) -> tuple[PlannedTrial, ...]:
-    """What a resumed run has to run, in plan order: trials without a receipt, and those that were void."""
+    """What a resumed run has to run, in plan order: trials without a receipt, and those that were void.
+
+    A trial that only waits for a person is left to the person.
+    """
     attempts = by_trial(trials)
-    return tuple(trial for trial in plan.trials if not is_settled(attempts.get(trial.trial_id, ())))
+
+    def is_over(made: Sequence[Trial]) -> bool:
+        return is_settled(made) or bool(made and awaits_person(made[-1].observations))
+
+    return tuple(trial for trial in plan.trials if not is_over(attempts.get(trial.trial_id, ())))

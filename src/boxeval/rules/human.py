@@ -16,6 +16,7 @@ from boxeval.spec.graded import EXCERPT, CheckStatus, CheckVerdict
 from boxeval.spec.judged import HumanVerdict
 from boxeval.spec.trial import Observations
 
+_OPEN = (CheckStatus.ERROR, CheckStatus.UNAVAILABLE)
 AWAITED = "a person has not decided yet; see `boxeval grade`"
 
 
@@ -64,6 +65,13 @@ def misfit(
         if getattr(said, name) != value:
             return f"is about another {name.removesuffix('_id')}"
     return None
+
+
+def awaits_person(seen: Observations) -> bool:
+    """Whether nothing but a person's verdict is missing for one of a trial."""
+    open_checks = [check for check in seen.checks if check.status in _OPEN]
+    waits = [check for check in open_checks if check.grader == "boxeval.human" and check.value is None]
+    return bool(waits) and len(waits) == len(open_checks)
 
 
 def question_digest(check: HumanCheck) -> str:

@@ -69,7 +69,9 @@ def find(run: VerifiedRun, trial: str, check: str | None) -> Awaited:
         names = ", ".join(f"`{one.check.id}`" for one in waiting)
         raise UsageError(f"{trial}: several checks wait for a person: {names}; name one with --check")
     wanted = f" on check `{check}`" if check else ""
-    raise UsageError(f"{trial}: no trial of this run waits for a person{wanted}; `boxeval grade RUN` lists them")
+    raise UsageError(
+        f"{trial}: no trial of this run waits for a person{wanted}; `boxeval grade RUN` lists them"
+    )
 
 
 def stated(
@@ -117,6 +119,8 @@ def apply(directory: Path, trust: Trust, one: Awaited, envelope: HumanEnvelope, 
             said = statement(envelope, trust)
         except MalformedError as error:
             raise TamperError(f"the statement does not count: {error}") from None
+        if recovery.run.closed_at is None:
+            raise UsageError(f"{directory}: is not closed; finish it first with `boxeval run --resume`")
         seen = one.trial.observations
         run_id = recovery.run.plan.run_id
         if fault := misfit(said, one.check, run_id, one.trial.trial_id, seen):
