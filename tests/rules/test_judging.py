@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from boxeval.rules.judging import SEMANTIC, exchanges, judged_verdict
-from boxeval.spec.checks import HumanCheck, HumanConfiguration, ModelCheck, SemanticCheck
+from boxeval.spec.checks import AnyCheck, HumanCheck, HumanConfiguration, ModelCheck, SemanticCheck
 from boxeval.spec.graded import CheckStatus, CheckVerdict
 from boxeval.spec.judged import ANSWER_BYTES, Judged
 
@@ -44,7 +44,14 @@ def test_semantic_checks_are_asked_together_by_source_and_scored_ones_alone() ->
     human = HumanCheck(
         id="h", grader="boxeval.human", configuration=HumanConfiguration(question="Is it good?")
     )
-    checks = [semantic("a"), scored("t"), semantic("b", path="doc.md"), human, semantic("c"), scored("u")]
+    checks: list[AnyCheck] = [
+        semantic("a"),
+        scored("t"),
+        semantic("b", path="doc.md"),
+        human,
+        semantic("c"),
+        scored("u"),
+    ]
     found = [(one.source, one.check, [check.id for check in one.checks]) for one in exchanges(checks)]
     assert found == [
         ("message", None, ["a", "c"]),
