@@ -49,6 +49,7 @@ tasks:
     verify: {commands: ["echo check; sleep 0.1; grep -q two a"]}
 """
 GONE_S = 60
+NTH, JOBS = (1, 2), (1, 2)
 WAYS = ("watchdog", "watchdog", "sweep", "race")
 """Who removes what is left: the watchdog; the next start, the watchdog being dead too; both at once."""
 
@@ -143,7 +144,7 @@ def verdicts(run: VerifiedRun) -> dict[str, tuple[str, str]]:
 def attempt(ground: Ground, point: str, seed: int) -> Try:
     """One kill and what comes after it."""
     chance = random.Random(f"{point} {seed}")
-    way, nth, jobs = chance.choice(WAYS), chance.randint(1, 2), chance.randint(1, 2)
+    way, nth, jobs = chance.choice(WAYS), chance.choice(NTH), chance.choice(JOBS)
     run, acknowledged = ground.home / "run", ground.home / "acknowledged"
     shutil.rmtree(run, ignore_errors=True)
     acknowledged.unlink(missing_ok=True)

@@ -19,9 +19,10 @@ THIRDS = (
 pytestmark = pytest.mark.engine
 
 
-def tries(cache: Path, seed: int, *points: str, spoil: str = "") -> list[dict[str, Any]]:
+def tries(cache: Path, seed: int, *points: str, set_up: str = "", spoil: str = "") -> list[dict[str, Any]]:
     """What crash.py tells of one kill at each point. `spoil` is run before it, to break what it measures."""
-    script = f"import sys; sys.path.insert(0, {str(HERE)!r}); import crash\n{spoil}\nsys.exit(crash.main())"
+    start = f"import sys; sys.path.insert(0, {str(HERE)!r}); import crash"
+    script = f"{start}\n{set_up}\n{spoil}\nsys.exit(crash.main())"
     arguments = ["--tries", "1", "--workers", "1", "--seed", str(seed), "--json", "--points", *points]
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments],
@@ -45,6 +46,13 @@ def test_a_kill_at_any_point_loses_doubles_and_leaves_nothing(cache: Path, point
         assert one["reached"], one
         assert (one["lost"], one["duplicates"], one["left"]) == (0, 0, 0), one
         assert one["same"], one
+
+
+def test_a_run_that_has_only_to_be_closed_is_swept_all_the_same(cache: Path) -> None:
+    """Both trials are sealed, and the watchdog is dead too."""
+    spoil = "crash.WAYS = ('sweep',)\ncrash.NTH = (2,)\ncrash.GONE_S = 1"
+    (made,) = tries(cache, 7, "after-append", set_up=spoil)
+    assert (made["reached"], made["same"], made["left"]) == (True, True, 0), made
 
 
 SWEEP_ONLY = "crash.WAYS = ('sweep',)\ncrash.GONE_S = 1\n"

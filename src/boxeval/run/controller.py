@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from boxeval.errors import BoxevalError, EngineError, StorageError
@@ -52,7 +52,7 @@ def run_suite(
     """
     signals = signals or Signals()
     if recovery and not recovery.remaining and not recovery.owes_changes:
-        return _nothing_to_run(request, settings, recovery)
+        return _nothing_to_run(request, watcher, settings, recovery)
     with ExitStack() as stack:
         engine = connect()
         stack.callback(engine.close)
@@ -125,8 +125,10 @@ def _announce(prepared: Prepared, directory: Path, recovery: Recovery | None, wa
     watcher.planned(plan, directory, prepared.jobs)
 
 
-def _nothing_to_run(request: RunRequest, settings: Settings, recovery: Recovery) -> RunEnd:
-    """Close a run whose trials all have their verdicts, unless that was done."""
+def _nothing_to_run(request: RunRequest, watcher: Watcher, settings: Settings, recovery: Recovery) -> RunEnd:
+    """Close a run whose trials all have their verdicts, unless that was done. If there is an engine, it is swept."""
+    with suppress(EngineError), closing(connect()) as engine:
+        _sweep(engine, Owner.here(settings.data_dir), watcher)
     run_id = recovery.run.plan.run_id
     if recovery.is_over:
         checkpoint = recovery.renew_checkpoint()
