@@ -1,0 +1,172 @@
+"""Case files on the real engine: the two walk-throughs as they are written, and what a case may not reach."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from boxeval.settings import load_settings, resource
+from engine_runs import forget
+
+EXAMPLES = resource("suites") / "examples" / "cases"
+HERE = Path(__file__).parent
+"""Stands for a directory of tools: it can be mounted at its own path, which one below /tmp cannot."""
+
+
+@pytest.fixture(autouse=True)
+def swept() -> Iterator[None]:
+    yield
+    forget(load_settings())
+
+
+def boxeval(*arguments: str | Path, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "boxeval", *map(str, arguments)]
+    env = {**os.environ, **environ}
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
+
+
+def git(repository: Path, *arguments: str) -> None:
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    env = {"PATH": os.environ["PATH"], "HOME": str(repository), "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(["git", *who, *arguments], cwd=repository, env=env, check=True)
+
+
+@pytest.mark.contract("G57", "G58", "G61", "G71")
+def test_the_startup_walk_through(tmp_path: Path) -> None:
+    """The commands of suites/examples/cases/startup/README.md."""
+    place = tmp_path / "skill-evals"
+    shutil.copytree(EXAMPLES / "startup", place)
+    for arguments in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-qm", "A noticeboard")):
+        git(place / "fixture-repo", *arguments)
+    (place / "sources.json").write_text(json.dumps({"fixture-repo": f"file://{place}/fixture-repo"}))
+    command = ["run", "--json"]
+    command += ["--case-file", f"{place}/cases/explain-startup.json"]
+    command += ["--case-source-root", f"{place}", "--case-source-map-file", f"{place}/sources.json"]
+    command += ["--project-root", f"{place}/fixture-repo", "--results-root", f"{place}/results"]
+    command += ["--host", "reference", "--model", f"script:{place}/model.yaml", "--effort", "medium"]
+    command += ["--condition", "passive", "--trials", "3", "--threshold", "1"]
+    dry = boxeval(*command, "--dry", cwd=place)
+    assert dry.returncode == 0, dry.stderr
+    prepared = json.loads(dry.stdout)
+    assert (prepared["execution"], prepared["grading"], prepared["task"]) == (
+        "not_run",
+        "not_requested",
+        "not_assessed",
+    )
+    assert all(trial["inputTokens"] is None for trial in prepared["cases"][0]["trials"])
+    done = boxeval(*command, cwd=place)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    [case] = result["cases"]
+    assert (result["task"], case["passed"], case["passRate"]) == ("passed", 3, 1.0)
+    statuses = {(check["id"], check["status"]) for trial in case["trials"] for check in trial["checks"]}
+    assert statuses == {("startup-command", "passed"), ("correct-port", "passed")}
+    assert case["identity"] != prepared["cases"][0]["identity"]
+    (place / "result.json").write_text(done.stdout)
+    told = boxeval("report", "--result-file", f"{place}/result.json", cwd=place)
+    assert told.returncode == 0 and "my-guide-explain-startup  passed" in told.stdout
+    differ = boxeval("identity", prepared["evidencePath"], result["evidencePath"], cwd=place)
+    assert differ.stdout == "my-guide-explain-startup[reference]: mode\n", differ.stderr
+
+
+@pytest.mark.contract("G57", "G61")
+def test_the_graded_walk_through_and_its_deliberate_failure(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("turns:\n  - text: It is the MIT license.\n")
+    for model, code, verdict in ((EXAMPLES / "graded/model.yaml", 0, "passed"), (wrong, 1, "failed")):
+        done = boxeval(
+            *("run", "--json", "--case-file", EXAMPLES / "graded/case.json", "--host", "reference"),
+            *("--model", f"script:{model}", "--results-root", "results"),
+            cwd=tmp_path,
+        )
+        assert done.returncode == code, done.stderr
+        result = json.loads(done.stdout)
+        assert (result["execution"], result["grading"], result["task"]) == ("completed", "completed", verdict)
+        message = Path(result["evidencePath"]) / result["cases"][0]["trials"][0]["message"]["path"]
+        assert message.read_text().startswith("MIT" if code == 0 else "It is")
+
+
+@pytest.mark.contract("G31", "G33", "G34", "G75", "G22")
+def test_candidates_and_checks_reach_what_is_shown_and_nothing_protected(tmp_path: Path) -> None:
+    """What is shown to the boxes is the control: the same look finds that, and none of the rest."""
+    private, project = tmp_path / "private", tmp_path / "project"
+    for place in (private, project):
+        place.mkdir()
+        (place / "canary").write_text("CANARY")
+    hidden = [
+        private,
+        project,
+        tmp_path / "results",
+        tmp_path / "case.json",
+        Path.home(),
+        resource("policies"),
+    ]
+    look = f"for p in {' '.join(map(str, (*hidden, HERE)))}; do if test -e $p; then echo seen $p; fi; done"
+    shown = f"seen {HERE}"
+    case: dict[str, Any] = {
+        "id": "look-around",
+        "prompt": "Look around.",
+        "fixture": {"kind": "generated", "commits": [{"message": "one", "files": {"a": "1\n"}}]},
+        "checks": [
+            {
+                "id": "checks-see",
+                "grader": "sevro.shell",
+                "configuration": {"run": look, "expectExact": shown},
+            },
+            {
+                "id": "candidate-saw",
+                "grader": "sevro.shell",
+                "configuration": {"run": "cat saw; echo $TOOLS", "expectExact": f"{shown}\nhere\nhere"},
+            },
+            {"id": "committed", "grader": "sevro.git-head", "configuration": {"kind": "changed"}},
+        ],
+        "requiredEvidence": ["boxeval.message"],
+    }
+    (tmp_path / "case.json").write_text(json.dumps(case))
+    commit = "git -c user.name=a -c user.email=a@b commit -qam two"
+    turns = [
+        {
+            "calls": [
+                {
+                    "tool": "bash",
+                    "input": {"command": f"{{ {look}; echo $TOOLS; }} > saw; echo 2 > a; {commit}"},
+                }
+            ]
+        },
+        {"text": "done"},
+    ]
+    (tmp_path / "model.yaml").write_text(json.dumps({"turns": turns}))
+    runtime = {"environment": {"set": {"TOOLS": "here"}}, "filesystem": {"readOnlyRoots": [str(HERE)]}}
+    (tmp_path / "runtime.json").write_text(json.dumps({"format": "sevro.runtime.v1", **runtime}))
+    command = [
+        "run",
+        "--json",
+        "--case-file",
+        "case.json",
+        "--host",
+        "reference",
+        "--model",
+        "script:model.yaml",
+    ]
+    command += ["--project-root", "project", "--results-root", "results", "--protected-root", f"{private}"]
+    done = boxeval(*command, "--runtime-config-file", "runtime.json", "--shell-isolation", cwd=tmp_path)
+    result = json.loads(done.stdout)
+    checks = result["cases"][0]["trials"][0]["checks"]
+    assert [(check["id"], check["status"]) for check in checks] == [
+        ("checks-see", "passed"),
+        ("candidate-saw", "passed"),
+        ("committed", "passed"),
+    ], done.stdout
+    assert done.returncode == 0
+    runtime["filesystem"]["readOnlyRoots"] = [str(private)]  # type: ignore[index]
+    (tmp_path / "runtime.json").write_text(json.dumps({"format": "sevro.runtime.v1", **runtime}))
+    refused = boxeval(*command, "--runtime-config-file", "runtime.json", cwd=tmp_path)
+    assert refused.returncode == 64 and "the protected root" in refused.stderr
