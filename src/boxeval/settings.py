@@ -37,7 +37,11 @@ class Settings:
     key_file: Path | None
     jobs: int | None
     hermetic: bool
+<<<<<<< HEAD
     engine_timeout_s: int = ENGINE_TIMEOUT_S
+=======
+    keyring_file: Path | None = None
+>>>>>>> 5db43c4 (Ask real models, record and replay them; keep their keys in the gateway)
 
     @property
     def runs_dir(self) -> Path:
@@ -63,6 +67,7 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         return Path(home).absolute() / role if home else Path(default)
 
     key_file = environ.get("BOXEVAL_KEY_FILE")
+    keyring_file = environ.get("BOXEVAL_KEYRING")
     hermetic = environ.get("BOXEVAL_HERMETIC", "1")
     if hermetic not in {"0", "1"}:
         raise UsageError(f"BOXEVAL_HERMETIC: must be 0 or 1, not {hermetic!r}")
@@ -72,7 +77,11 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         key_file=Path(key_file) if key_file else None,
         jobs=_positive(environ, "BOXEVAL_JOBS"),
         hermetic=hermetic == "1",
+<<<<<<< HEAD
         engine_timeout_s=_positive(environ, "BOXEVAL_ENGINE_TIMEOUT_S") or ENGINE_TIMEOUT_S,
+=======
+        keyring_file=Path(keyring_file) if keyring_file else None,
+>>>>>>> 5db43c4 (Ask real models, record and replay them; keep their keys in the gateway)
     )
 
 

@@ -87,6 +87,27 @@ def test_built_in_suites_load_without_a_warning(file: Path) -> None:
         ],
         [("suite.provenance", {"source": "me"})],
         [("suite.provenance", "me")],
+        [("models.m", {"upstream": "openai", "model": "gpt-5", "pricing": {"input": 1, "output": 2.5}})],
+        [
+            ("models.m", {"upstream": "https://models.example/v1", "model": "m", "key": "MY_KEY"}),
+            (T + "secrets", ["MY_KEY"]),
+        ],
+        [("matrix.budget", {"tokens": 1000, "requests": 5, "bytes": 9, "seconds": 60})],
+        [
+            (
+                "models.m.script",
+                {
+                    "turns": [
+                        {"error": 429, "when": {"toolFailed": False}},
+                        {"text": "a", "when": {"lastMessage": "(?P<n>x+)"}, "delayMs": 5, "cutAfter": 1},
+                        {"calls": [{"tool": "bash"}], "text": "b", "garbleAfter": 0},
+                        {"refusal": "no"},
+                    ],
+                    "usage": {"input": 10, "cacheRead": 4, "cacheWrite": 6},
+                    "background": "{}",
+                },
+            )
+        ],
     ],
 )
 def test_accepted(tmp_path: Path, changes: list[tuple[str, object]]) -> None:
@@ -127,7 +148,7 @@ def test_accepted(tmp_path: Path, changes: list[tuple[str, object]]) -> None:
         ([(T + "runner.network", "host")], "tasks[0].runner: unknown key `network`"),
         # Unions in one message.
         ([("models.m.script", 3)], "models.m.script: must be text or a mapping, and `3` is not"),
-        ([("models.m.script", {"turns": [{}]})], "models.m.script.turns[0]: must have exactly one of `text`, `calls`"),
+        ([("models.m.script", {"turns": [{"text": "x", "refusal": "y"}]})], "models.m.script.turns[0]: must have exactly one of `text`, `calls`, `refusal`, `error`"),
         ([("models.m.script", {"turns": [{"text": "x", "calls": []}]})], "must have exactly one of `text`, `calls`"),
         ([("models.m.script", {"turns": []})], "models.m.script.turns: must not be empty"),
         ([(T + "workspace.files", {"a": {"txt": "x", "text": "z"}})], "files.a: unknown key `txt`; did you mean `text`?"),
@@ -192,6 +213,17 @@ def test_accepted(tmp_path: Path, changes: list[tuple[str, object]]) -> None:
         ([("matrix.targets.0.model", "mm")], "matrix.targets[0].model: there is no model `mm`; did you mean `m`?"),
         ([("defaults", {"model": "zzz"})], "defaults.model: there is no model `zzz`"),
         ([("models.m.script", "nope.yaml")], "models.m.script: script `nope.yaml` cannot be read: No such file or directory"),
+        ([("models.m", {"replay": "x.jsonl"})], "models.m.replay: cassette `x.jsonl` is no file"),
+        ([("models.m", {"upstream": "opneai", "model": "x"})], "models.m.upstream: `opneai` names no provider"),
+        ([("models.m", {"upstream": "ftp://x/y", "model": "x"})], "is no http or https base URL"),
+        ([("models.m", {"upstream": "https://u:p@x/y", "model": "x"})], "is no http or https base URL"),
+        ([("models.m", {"upstream": "http://x/y", "model": "x", "key": "K"})], "is http; a key is sent over https, or to this machine only"),
+        ([("models.m", {"upstream": "openai"})], "models.m: key `model` is missing"),
+        ([("models.m", {"script": {"turns": [{"text": "x"}]}, "replay": "x"})], "models.m: must have exactly one of `script`, `replay`, `upstream`"),
+        ([("models.m.script", {"turns": [{"text": "x", "when": {"lastMessage": "(a"}}]})], "models.m.script.turns[0].when.lastMessage: `(a` is no pattern of RE2: missing )"),
+        ([("models.m.script", {"turns": [{"text": "x", "when": {}}]})], "models.m.script.turns[0].when: says nothing"),
+        ([("models.m.script", {"turns": [{"text": "x"}], "usage": {"input": 1, "cacheRead": 2}})], "models.m.script.usage: cacheRead and cacheWrite are parts of input"),
+        ([("models.m.script", {"turns": [{"error": 200}]})], "models.m.script.turns[0].error: must be at least 400"),
         ([(T + "policy", "strct")], "tasks[0].policy: there is no policy `strct`; did you mean `strict`?"),
         ([(T + "policy", "nope.yaml")], "tasks[0].policy: policy file cannot be read: No such file or directory"),
         # Metrics.
@@ -240,7 +272,6 @@ def test_task_ids_are_unique(tmp_path: Path, first: str, second: str, said: str)
         *(
             (f"tasks.0.{key}", [], f"tasks[0].{key}: `{key}` is not supported yet by this version")
             for key in (
-                "secrets",
                 "services",
                 "kind",
                 "deviation",
@@ -271,12 +302,6 @@ def test_task_ids_are_unique(tmp_path: Path, first: str, second: str, said: str)
             "matrix.targets[0].agent: `agent` is not supported yet by this version",
         ),
         ("tasks.0.image", {"build": "."}, "tasks[0].image: `build` is not supported yet by this version"),
-        ("models.m", {"replay": "x.json"}, "models.m.replay: `replay` is not supported yet by this version"),
-        (
-            "models.m",
-            {"upstream": "p", "model": "m"},
-            "models.m.upstream: `upstream` is not supported yet by this version",
-        ),
         *(
             ("tasks.0.runner.kind", kind, f"tasks[0].runner.kind: runner kind `{kind}` is not supported yet")
             for kind in ("agent", "clio-run", "context-index", "context-init")

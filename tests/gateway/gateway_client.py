@@ -13,6 +13,7 @@ from boxeval.gateway.interface import PLACEHOLDER_KEY
 from boxeval.spec.models import Script
 
 MODEL = "scripted-small"
+PLACEHOLDER = PLACEHOLDER_KEY
 
 
 def script(*turns: dict[str, Any], **usage: Any) -> Script:

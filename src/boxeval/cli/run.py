@@ -80,8 +80,19 @@ def run(
         Path | None, typer.Option("--key", metavar="FILE", help="Private key to sign with.")
     ] = None,
     allow_network: Annotated[
-        bool, typer.Option("--allow-network", help="Let the box that fetches a git workspace have a network.")
+        bool,
+        typer.Option(
+            "--allow-network",
+            help="Let git workspaces be fetched, models be asked and allowed hosts be reached.",
+        ),
     ] = False,
+    keyring: Annotated[
+        Path | None, typer.Option("--keyring", metavar="FILE", help="Keys of model providers.")
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="FILE", help="Write what real models say to a new cassette."),
+    ] = None,
     short_report: Annotated[
         Path | None, typer.Option("--report", metavar="PATH", help="Also write a short JSON report here.")
     ] = None,
@@ -137,6 +148,8 @@ def run(
         max_failures=max_failures,
         key_file=key,
         allow_network=allow_network,
+        keyring_file=keyring,
+        record=record,
     )
     tell = partial(_tell, short_report=short_report, form=Format.JSON if as_json else form)
     raise typer.Exit(execute(asked, resume, settings, tell, quiet=quiet))

@@ -17,7 +17,7 @@ _KEYS: dict[type[Record], tuple[str, ...]] = {
     Defaults: ("kind", "evidence"),
     Target: ("agent",),
     Task: (
-        *("kind", "deviation", "tier", "secrets", "services"),
+        *("kind", "deviation", "tier", "services"),
         "evidence",
     ),
     Runner: ("agent",),

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator
 
 from boxeval.formats.faults import Fault, env_faults
-from boxeval.formats.later import NOT_YET
 from boxeval.formats.place import dotted, show
 from boxeval.formats.task_checks import assertion_faults, task_faults
+from boxeval.rules.providers import place_of
 from boxeval.rules.selection import asks_a_model
 from boxeval.spec.metrics import METRICS, did_you_mean
-from boxeval.spec.models import ScriptModel
+from boxeval.spec.models import ReplayModel, UpstreamModel
 from boxeval.spec.suite import Suite
 
 MAX_TRIALS = 100_000
@@ -85,9 +85,18 @@ def _images(suite: Suite) -> Iterator[Fault]:
 
 def _models(suite: Suite) -> Iterator[Fault]:
     for key, model in suite.models.items():
-        if not isinstance(model, ScriptModel):
-            kind = next(iter(type(model).model_fields))
-            yield ("models", key, kind), f"`{kind}` {NOT_YET}"
+        if isinstance(model, UpstreamModel):
+            try:
+                place_of(model)
+            except ValueError as error:
+                yield ("models", key, "upstream"), f"{show(model.upstream)} {error}"
+        elif isinstance(model, ReplayModel):
+            for place, pointer in enumerate(model.ignore):
+                if not pointer.startswith("/"):
+                    yield (
+                        ("models", key, "ignore", place),
+                        f"{show(pointer)} is no JSON pointer; it begins with /",
+                    )
     named: list[tuple[tuple[str | int, ...], str | None]] = [(("defaults", "model"), suite.defaults.model)]
     named += [
         (("matrix", "targets", i, "model"), target.model) for i, target in enumerate(suite.matrix.targets)

@@ -18,7 +18,7 @@ from boxeval.formats.script_checks import script_faults
 from boxeval.formats.suite_checks import suite_faults, suite_warnings
 from boxeval.formats.typed import MAX_PROBLEMS, check
 from boxeval.formats.yaml_source import Source, in_order, read_bounded, scan
-from boxeval.spec.models import Script, ScriptModel
+from boxeval.spec.models import ReplayModel, Script, ScriptModel
 from boxeval.spec.policy import Policy
 from boxeval.spec.suite import Suite
 from boxeval.spec.workspace import WorkspaceKind
@@ -69,7 +69,8 @@ def complete(suite: Suite, problems: list[Problem], source: Source, sha256: str,
     reader = _Files(source, path.parent)
     scripts, policies = dict(reader.scripts(suite)), dict(reader.policies(suite))
     seen = {problem.path for problem in problems}
-    found = [source.problem(where, message) for where, message in suite_faults(suite)]
+    faults = (*suite_faults(suite), *reader.cassettes(suite))
+    found = [source.problem(where, message) for where, message in faults]
     problems += [problem for problem in (*found, *reader.problems) if problem.path not in seen]
     problems = in_order(problems) + reader.foreign
     if problems:
@@ -128,6 +129,11 @@ class _Files:
             problems += [source.problem(inner, message) for inner, message in script_faults(script)]
         self.foreign += in_order(problems)
         return script
+
+    def cassettes(self, suite: Suite) -> Iterator[tuple[place.Path, str]]:
+        for name, model in suite.models.items():
+            if isinstance(model, ReplayModel) and not (self.directory / model.replay).is_file():
+                yield ("models", name, "replay"), f"cassette {show(model.replay)} is no file"
 
     def policies(self, suite: Suite) -> Iterator[tuple[str, Policy]]:
         wanted: list[tuple[place.Path, str | None]] = [

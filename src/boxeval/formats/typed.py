@@ -117,6 +117,8 @@ class _Teller:
                 if not any(f.type == "missing" and f.path == path for f in branches[tag])
             ]
             if len(complete) != 1:
+                complete = [tag for tag in fitting if not any(_is_stranger(f, path) for f in branches[tag])]
+            if len(complete) != 1:
                 needs = [f"`{key}`" for model in self.models(path) for key in _required(model)[:1]]
                 yield self.source.problem(path, f"must have exactly one of {', '.join(needs)}")
                 return
@@ -175,6 +177,11 @@ class _Teller:
 
     def models(self, path: Path) -> list[type[Record]]:
         return list(_models_at(self.kind, path))
+
+
+def _is_stranger(fault: _Fault, path: Path) -> bool:
+    """Whether it is about a key of the value at `path` that the branch does not have."""
+    return fault.type == "extra_forbidden" and fault.path[:-1] == path
 
 
 def _models_at(annotation: Any, path: Path) -> Iterable[type[Record]]:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from boxeval.errors import UsageError
-from boxeval.gateway.providers import PROVIDERS
 from boxeval.gateway.redact import SHORTEST, Redactor
+from boxeval.rules.providers import PROVIDERS
 
 MAX_BYTES = 1024 * 1024
 

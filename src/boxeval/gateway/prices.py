@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from boxeval.gateway.interface import Usage
-from boxeval.gateway.providers import PROVIDERS
+from boxeval.rules.providers import PROVIDERS
 from boxeval.spec.models import PlannedUpstream, Pricing, UpstreamModel
 
 TABLE = Path(__file__).with_name("prices.json")

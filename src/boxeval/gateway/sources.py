@@ -37,6 +37,11 @@ class Sources:
             planned, self._key(planned), self.redactor, self.recorder.add if self.recorder else None
         )
 
+    def close(self) -> None:
+        """No more is recorded."""
+        if self.recorder is not None:
+            self.recorder.close()
+
     def _key(self, planned: PlannedUpstream) -> Secret | None:
         return None if planned.key is None else self.keyring.key_for(planned.key, planned.base_url)
 

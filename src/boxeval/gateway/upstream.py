@@ -22,9 +22,9 @@ from boxeval.gateway.interface import ModelError, Question, RequestError, Usage,
 from boxeval.gateway.json_body import at
 from boxeval.gateway.keyring import Secret
 from boxeval.gateway.prices import cost_usd
-from boxeval.gateway.providers import wires_of
 from boxeval.gateway.redact import Redactor
 from boxeval.gateway.sse import compact
+from boxeval.rules.providers import wires_of
 from boxeval.spec.models import PlannedUpstream
 
 CONNECT_S = 10.0
@@ -82,6 +82,7 @@ class HttpRelay:
             whole,
         )
         self._lock = threading.Lock()
+        self._connection: http.client.HTTPConnection | None = None
         self._socket: socket.socket | None = None
         self._is_closed = False
         self._response: http.client.HTTPResponse | None = None
@@ -92,6 +93,7 @@ class HttpRelay:
         try:
             self._response = self._asked(parts.scheme, parts.hostname or "", parts.port, parts.path)
         except (OSError, http.client.HTTPException, ValueError) as error:
+            self.close()
             raise self._failed(error) from None
         self.status = self._response.status
         self.content_type = self._response.headers.get("Content-Type", "application/json")
@@ -130,8 +132,11 @@ class HttpRelay:
         """Give it up."""
         with self._lock:
             self._is_closed = True
-            if self._socket is not None:
-                _end(self._socket)
+            if self._socket is not None and self._connection is not None:
+                with contextlib.suppress(OSError):
+                    # Past the TLS object, which another thread may be using.
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+                self._connection.close()
                 self._socket = None
 
     def _asked(self, scheme: str, host: str, port: int | None, path: str) -> http.client.HTTPResponse:
@@ -145,7 +150,7 @@ class HttpRelay:
             if self._is_closed:
                 connection.close()
                 raise ConnectionAbortedError("the turn is over")
-            self._socket = connection.sock
+            self._connection, self._socket = connection, connection.sock
         self._timeout(FIRST_S)
         connection.request("POST", path + self._question.endpoint, self._body(), self._headers())
         return connection.getresponse()
@@ -197,12 +202,6 @@ class HttpRelay:
             type(error).__name__ if not isinstance(error, OSError) else error.strerror or type(error).__name__
         )
         return ModelError(502, "server_error", "provider_unreachable", str(reason)[:200], is_final=False)
-
-
-def _end(connected: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        # Past the TLS object, which another thread may be using; that thread closes it.
-        socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
 @cache

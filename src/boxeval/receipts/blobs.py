@@ -7,7 +7,11 @@ import os
 import re
 import secrets
 import threading
+<<<<<<< HEAD
 from collections.abc import Container, Iterable, Iterator
+=======
+from collections.abc import Callable, Iterable, Iterator
+>>>>>>> 5db43c4 (Ask real models, record and replay them; keep their keys in the gateway)
 from contextlib import contextmanager
 from io import FileIO
 from itertools import chain
@@ -32,6 +36,11 @@ class BlobStore:
         self._flushing = threading.Lock()
         self._unsynced: set[Path] = set()
         self._lost = False
+        self.redact: Callable[[bytes], bytes] = bytes
+
+    def put_text(self, data: bytes) -> str:
+        """Keep what people will read, such as output, with the operator's secrets replaced (`redact`)."""
+        return self.put(self.redact(data))
 
     def put(self, data: bytes) -> str:
         """Keep bytes; return their SHA-256 in hex. `StorageError` if they cannot be kept."""

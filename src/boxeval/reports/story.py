@@ -259,7 +259,7 @@ def _facts(report: Report) -> tuple[Fact, ...]:
         ("tokens", f"{number(tokens.input)} in, {number(tokens.output)} out; {measured}"),
         (
             "cost",
-            f"{number(cost.known_usd, 'USD')}; unknown for {cost.unknown_runs} of {tokens.runs} trials",
+            f"{number(cost.known_usd, 'USD')}; {cost.unknown_runs} of {tokens.runs} trials cost unknown",
         ),
         ("engine", f"{made.engine} {made.engine_version}, {made.storage_driver}, kernel {made.kernel}"),
         ("signed by", f"{report.key_label or 'a key without a label'} ({report.keyid[:16]})"),

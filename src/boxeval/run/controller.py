@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from boxeval.errors import BoxevalError, EngineError, StorageError
+from boxeval.gateway.purse import Purse
 from boxeval.gateway.server import Gateway
 from boxeval.graders.examiner import Examiner
 from boxeval.receipts.keys import key_of_run, load_signing_key
@@ -71,10 +72,17 @@ def run_suite(
         gateway_dir = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="boxeval-", dir=socket_parent()))
         )
+<<<<<<< HEAD
         watchdog = _watchdog(prepared.plan.run_id, owner, gateway_dir, watcher)
         if watchdog:
             stack.callback(watchdog.leave)
         gateway = stack.enter_context(Gateway(gateway_dir / SOCKET))
+=======
+        purse = Purse(prepared.plan.budget, prepared.plan.max_cost_usd, of_run=True)
+        gateway = stack.enter_context(Gateway(gateway_dir / SOCKET, prepared.models, purse))
+        stack.callback(prepared.models.close)
+        ledger.blobs.redact = prepared.models.redactor
+>>>>>>> 5db43c4 (Ask real models, record and replay them; keep their keys in the gateway)
         yard = Yard(
             engine=engine,
             owner=owner,

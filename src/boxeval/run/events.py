@@ -32,6 +32,8 @@ class RunRequest:
     key_file: Path | None = None
     allow_network: bool = False
     case: CaseChoices | None = None
+    keyring_file: Path | None = None
+    record: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

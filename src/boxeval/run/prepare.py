@@ -15,6 +15,7 @@ from boxeval.errors import ImageError, UsageError
 from boxeval.formats.fixtures import Fixture, GitSource, fixture_recipe
 from boxeval.formats.sources import read_sources
 from boxeval.formats.suite_v2 import load_suite
+from boxeval.gateway.sources import Sources as ModelSources
 from boxeval.graders.examiner import Examiner
 from boxeval.graders.preflight import preflight
 from boxeval.receipts.ledger import utc_now
@@ -25,6 +26,7 @@ from boxeval.rules.selection import Selection, grader_image_of, image_of, select
 from boxeval.run.build import build_digest
 from boxeval.run.case_run import prepare_case
 from boxeval.run.events import RunRequest, Watcher
+from boxeval.run.models import prepare_models, refuse_upstream
 from boxeval.sandbox.engine import Engine
 from boxeval.sandbox.images import GRADER, KEEPER, ImageInfo, ensure
 from boxeval.sandbox.rootfs import stop_bootstrap
@@ -49,6 +51,7 @@ class Prepared:
     images: Mapping[str, ImageInfo]
     keeper: ImageInfo
     jobs: int
+    models: ModelSources
 
 
 def prepare(
@@ -77,8 +80,10 @@ def prepare(
     pairs = [(task, target) for target in targets for task in tasks]
     read = read_sources(loaded, {task.id for task in tasks})
     sources = {(task.id, target.id): read[task.id] for task, target in pairs}
+    models = prepare_models(loaded, pairs, request, settings)
     if not request.allow_network:
         _refuse_network(sources)
+        refuse_upstream(models.planned)
     recipes = {
         (task.id, target.id): fixture_recipe(
             task.workspace, sources[task.id, target.id], image_of(loaded.suite, task, target)
@@ -105,7 +110,7 @@ def prepare(
             fixture_recipes=recipes,
             images={name: _planned(name, images.get(name), faults.get(name)) for name in names},
             provenance=provenance(engine),
-            models=loaded.scripts,
+            models=models.planned,
             selection=selection,
             model=request.model,
             judge=request.judge,
@@ -125,7 +130,7 @@ def prepare(
     jobs = wanted or default_jobs(facts.cpus, facts.memory_bytes, plan.policies.values())
     jobs = min(jobs, len(plan.trials))
     check_memory(jobs, plan.policies, facts.memory_bytes)
-    return Prepared(plan, loaded.directory, sources, images, images[KEEPER], jobs)
+    return Prepared(plan, loaded.directory, sources, images, images[KEEPER], jobs, models.sources(request))
 
 
 def _require_same(recorded: Plan, now: Plan, remaining: Iterable[PlannedTrial]) -> None:

@@ -223,6 +223,10 @@ class Task(Record):
         (), description="What must have been seen, or the trial is not assessed (docs/graders.md)."
     )
     metrics: Metrics = Field(Metrics(), description="What the report shows.")
+    secrets: Annotated[tuple[EnvName, ...], Field(max_length=32)] = Field(
+        (),
+        description="Names of the operator's keys that the gateway may use for this task. No box ever sees one.",
+    )
     trials: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         None, description="Instead of `matrix.repeats`."
     )

@@ -97,5 +97,5 @@ def _capture(output: Bounded, blobs: BlobStore, keep_bytes: int | None) -> Captu
         size_bytes=output.size_bytes,
         sha256=output.sha256,
         truncated=output.size_bytes > len(kept),
-        kept=blobs.put(kept) if kept else None,
+        kept=blobs.put_text(kept) if kept else None,
     )

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from boxeval.errors import UsageError
 from boxeval.spec.models import PlannedUpstream, UpstreamModel
 
 
@@ -28,23 +27,16 @@ WIRES = frozenset({"chat", "responses", "messages"})
 
 
 def place_of(model: UpstreamModel) -> PlannedUpstream:
-    """Base URL and name of the key of a model, without a price. Raises `UsageError` for what cannot be a place."""
+    """Base URL and name of the key of a model, without a price. Raises `ValueError` for what cannot be a place."""
     if provider := PROVIDERS.get(model.upstream):
         return PlannedUpstream(base_url=provider.base_url, model=model.model, key=model.key or provider.key)
     parts = urlsplit(model.upstream)
-    names = ", ".join(f"`{name}`" for name in PROVIDERS)
-    if (
-        parts.scheme not in {"http", "https"}
-        or not parts.hostname
-        or parts.username
-        or parts.query
-        or parts.fragment
-    ):
-        raise UsageError(
-            f"upstream {model.upstream!r}: name a provider ({names}) or give an http(s) base URL"
-        )
+    more = parts.username or parts.query or parts.fragment
+    if parts.scheme not in {"http", "https"} or not parts.hostname or more or parts.port == 0:
+        names = ", ".join(f"`{name}`" for name in PROVIDERS)
+        raise ValueError(f"names no provider ({names}), and is no http or https base URL")
     if model.key and parts.scheme == "http" and not is_this_machine(parts.hostname):
-        raise UsageError(f"upstream {model.upstream}: a key is sent over https, or to this machine only")
+        raise ValueError("is http; a key is sent over https, or to this machine only")
     return PlannedUpstream(base_url=model.upstream.rstrip("/"), model=model.model, key=model.key)
 
 
