@@ -37,11 +37,8 @@ class Settings:
     key_file: Path | None
     jobs: int | None
     hermetic: bool
-<<<<<<< HEAD
     engine_timeout_s: int = ENGINE_TIMEOUT_S
-=======
     keyring_file: Path | None = None
->>>>>>> 5db43c4 (Ask real models, record and replay them; keep their keys in the gateway)
 
     @property
     def runs_dir(self) -> Path:
@@ -77,11 +74,8 @@ def load_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         key_file=Path(key_file) if key_file else None,
         jobs=_positive(environ, "BOXEVAL_JOBS"),
         hermetic=hermetic == "1",
-<<<<<<< HEAD
         engine_timeout_s=_positive(environ, "BOXEVAL_ENGINE_TIMEOUT_S") or ENGINE_TIMEOUT_S,
-=======
         keyring_file=Path(keyring_file) if keyring_file else None,
->>>>>>> 5db43c4 (Ask real models, record and replay them; keep their keys in the gateway)
     )
 
 

@@ -57,7 +57,11 @@ def test_shipped_policies(tmp_path: Path) -> None:
             )
         ),
         ("capabilities: [SYS_ADMIN]\n", "capabilities: must be empty"),
-        ("network: host\n", "network: must be `none`, not `host`"),
+        ("network: host\n", "network: must be one of `none`, `allowlist`, not `host`"),
+        ("network: allowlist\n", "network: `network: allowlist` and `allow` need each other"),
+        ("allow: [example.org]\n", "network: `network: allowlist` and `allow` need each other"),
+        ("network: allowlist\nallow: ['*']\n", "allow[0]: `*` is no host, `*.` and a host, address or CIDR"),
+        ("budget: {tokens: 0}\n", "budget.tokens: must be at least 1"),
         ("noNewPrivileges: false\n", "noNewPrivileges: must be `true`, not `false`"),
         ("readOnlyRoot: false\n", "readOnlyRoot: must be `true`, not `false`"),
         ("seccomp: unconfined\n", "seccomp: must be one of `boxeval`, `engine-default`, not `unconfined`"),

@@ -10,7 +10,9 @@ import pytest
 
 import run_samples as samples
 from boxeval.errors import StorageError
+from boxeval.gateway.purse import Purse
 from boxeval.run.budget import Budget, require_disk
+from boxeval.spec.models import Budget as ModelBudget
 from boxeval.spec.policy import CollectCaps, Policy
 
 MIB = 1024 * 1024
@@ -52,20 +54,17 @@ def test_the_engine_wants_room_too_where_it_can_be_seen(
 
 @pytest.mark.contract("P22", "S19")
 def test_past_the_disk_a_trial_is_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    budget = Budget(tmp_path, {"default": POLICY}, None)
+    budget = Budget(tmp_path, {"default": POLICY}, Purse(ModelBudget()))
     disk_of(164, monkeypatch)
     assert budget.exhausted("default") is None
     disk_of(163, monkeypatch)
     assert "has 163 MiB left" in str(budget.exhausted("default"))
 
 
-def test_void_attempts_cost_money_too(tmp_path: Path) -> None:
-    planned = samples.task()
-    void = samples.trial(
-        planned, samples.seen(traffic=samples.traffic(cost_usd=0.6), grader=None, cancelled=True)
-    )
-    budget = Budget(tmp_path, {"default": POLICY}, 1.0)
-    budget.take((void,))
+def test_void_attempts_of_an_earlier_session_have_cost_money_too(tmp_path: Path) -> None:
+    purse = Purse(ModelBudget(tokens=1000), 1.0, of_run=True)
+    budget = Budget(tmp_path, {"default": POLICY}, purse)
+    purse.take(samples.traffic(cost_usd=0.6))
     assert budget.exhausted("default") is None
-    budget.take((void,))
-    assert budget.exhausted("default") == "matrix.maxCostUsd 1.0 is spent"
+    purse.take(samples.traffic(cost_usd=0.6))
+    assert budget.exhausted("default") == "run_budget_cost: this run may use 1.0 USD of its model"

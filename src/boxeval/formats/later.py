@@ -35,7 +35,11 @@ def _image(value: Any) -> str | None:
 
 
 def _network(value: Any) -> str | None:
-    return f"network {show(value)} {NOT_YET}; it has `none` only" if isinstance(value, str) else None
+    return (
+        f"network {show(value)} {NOT_YET}; a policy may have `network: allowlist`"
+        if isinstance(value, str)
+        else None
+    )
 
 
 REFUSALS = Refusals(

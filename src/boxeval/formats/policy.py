@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from boxeval.errors import Problem, SuiteError
+from boxeval.formats.faults import Fault
 from boxeval.formats.mounts import mount_faults
 from boxeval.formats.place import show
 from boxeval.formats.typed import Refusals, check
 from boxeval.formats.yaml_source import in_order, read_bounded, scan
+from boxeval.rules.allowlist import parse_entry
 from boxeval.settings import resource
 from boxeval.spec.metrics import did_you_mean
 from boxeval.spec.policy import Policy
@@ -74,9 +77,21 @@ def load_policy(name: str, directory: Path) -> Policy:
     if policy is not None:
         problems += [source.problem(path, message) for path, message in mount_faults(policy.mounts)]
         problems += [source.problem(("limits",), message) for message in memory_faults(policy)]
+        problems += [source.problem(place, message) for place, message in allow_faults(policy)]
     if policy is None or problems:
         raise SuiteError(in_order(problems))
     return policy
+
+
+def allow_faults(policy: Policy) -> Iterator[Fault]:
+    """Entries that name nothing, and a list without its network or the reverse."""
+    for place, entry in enumerate(policy.allow):
+        try:
+            parse_entry(entry)
+        except ValueError as error:
+            yield ("allow", place), f"{show(entry)} {error}"
+    if bool(policy.allow) != (policy.network == "allowlist"):
+        yield ("network",), "`network: allowlist` and `allow` need each other"
 
 
 def memory_faults(policy: Policy) -> list[str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 
 import h11
 
+from boxeval.gateway.egress import Egress
 from boxeval.gateway.interface import RequestError, malformed
+from boxeval.gateway.proxy import body_of, head_of, is_proxied, place_of, splice, token_of
 from boxeval.gateway.reply import Cut, Reply, Request, error_reply
 from boxeval.gateway.route import RouteState
 
@@ -25,14 +27,15 @@ LINGER_S = 5.0
 
 Find = Callable[[str], tuple[RouteState, str]]
 """Takes the target of a request to its route and endpoint, or raises `RequestError`."""
+FindEgress = Callable[[str], Egress]
+"""Takes a route's token to its way out, or raises `RequestError`."""
 
 
 class Connection:
     """Serves requests until the peer, an error or a time limit ends the connection."""
 
-    def __init__(self, peer: socket.socket, find: Find) -> None:
-        self._peer = peer
-        self._find = find
+    def __init__(self, peer: socket.socket, find: Find, find_egress: FindEgress) -> None:
+        self._peer, self._find, self._find_egress = peer, find, find_egress
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
 
     def serve(self) -> None:
@@ -46,6 +49,9 @@ class Connection:
         try:
             head = self._event(time.monotonic() + IDLE_S)
             if not isinstance(head, h11.Request):
+                return False
+            if is_proxied(head.method.decode("ascii"), head.target.decode("ascii")):
+                self._proxy(head)
                 return False
             reply = self._answer(head)
         except h11.RemoteProtocolError as error:
@@ -62,9 +68,35 @@ class Connection:
             self._linger()
         return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
 
+    def _proxy(self, head: h11.Request) -> None:
+        """Pass one request on, or everything after it, to another host; the connection is used up by it."""
+        request, target = _request(head), head.target.decode("ascii")
+        try:
+            egress = self._find_egress(token_of(request.headers))
+            place = place_of(request.method, target)
+            host = egress.connect(*place)
+        except RequestError as fault:
+            self._send(error_reply(fault, request), headless=False)
+            if self._http.their_state is h11.SEND_BODY:
+                self._linger()
+            return
+        try:
+            if request.method == "CONNECT":
+                self._write(h11.Response(status_code=200, headers=[]))
+                early = self._http.trailing_data[0]
+                egress.moved(*place, len(early), 0)
+                host.sendall(early)
+            else:
+                host.sendall(head_of(head, target))
+                for piece in body_of(head, self._pieces(time.monotonic() + BODY_S)):
+                    egress.moved(*place, len(piece), 0)
+                    host.sendall(piece)
+            splice(self._peer, host, egress, place, one_way=request.method != "CONNECT")
+        finally:
+            egress.release(host)
+
     def _answer(self, head: h11.Request) -> Reply:
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
-        request = Request(head.method.decode("ascii"), "", headers)
+        request = _request(head)
         try:
             route, endpoint = self._find(head.target.decode("ascii"))
         except RequestError as fault:
@@ -72,24 +104,26 @@ class Connection:
         request = replace(request, endpoint=endpoint)
         try:
             with route.entered():
-                return route.handle(replace(request, body=self._body(headers)))
+                return route.handle(replace(request, body=self._body(request.headers)))
         except RequestError as fault:
             return route.refuse(request, fault)
 
-    def _body(self, headers: dict[str, str]) -> bytes:
-        deadline = time.monotonic() + BODY_S
+    def _body(self, headers: Mapping[str, str]) -> bytes:
         if int(headers.get("content-length", "0")) > BODY_BYTES:
             raise _too_large()
         body = bytearray()
-        while True:
-            event = self._event(deadline)
-            if isinstance(event, h11.EndOfMessage):
-                return bytes(body)
-            if not isinstance(event, h11.Data):
-                raise malformed("the body ended early")
-            body += event.data
+        for piece in self._pieces(time.monotonic() + BODY_S):
+            body += piece
             if len(body) > BODY_BYTES:
                 raise _too_large()
+        return bytes(body)
+
+    def _pieces(self, deadline: float) -> Iterator[bytes]:
+        """The body of the request as it comes."""
+        while not isinstance(event := self._event(deadline), h11.EndOfMessage):
+            if not isinstance(event, h11.Data):
+                raise malformed("the body ended early")
+            yield bytes(event.data)
 
     def _event(self, deadline: float) -> object:
         while (event := self._http.next_event()) is h11.NEED_DATA:
@@ -126,6 +160,11 @@ class Connection:
     def _write(self, event: h11.Event) -> None:
         self._peer.settimeout(SEND_S)
         self._peer.sendall(self._http.send(event) or b"")
+
+
+def _request(head: h11.Request) -> Request:
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
+    return Request(head.method.decode("ascii"), "", headers)
 
 
 def _too_large() -> RequestError:

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from boxeval.gateway.interface import LimitError, Usage
 from boxeval.spec.models import Budget
+from boxeval.spec.trial import ModelTraffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +36,33 @@ class Purse:
         self._lock = threading.Lock()
         self._spent = dict.fromkeys(self._limits, Decimal(0))
 
+    def used_up(self) -> LimitError | None:
+        """The first limit that is reached."""
+        for name, limit in self._limits.items():
+            if limit is not None and self._spent[name] >= limit:
+                whose = "run" if self._of_run else "trial"
+                message = f"this {whose} may use {limit} {'USD' if name == 'cost' else name} of its model"
+                return LimitError(f"{whose}_budget_{name}", message, self._of_run)
+        return None
+
     def open(self) -> None:
         """Pay for one request. Raises `LimitError` if anything is used up."""
         with self._lock:
-            for name, limit in self._limits.items():
-                if limit is not None and self._spent[name] >= limit:
-                    whose = "run" if self._of_run else "trial"
-                    message = f"this {whose} may use {limit} {'USD' if name == 'cost' else name} of its model"
-                    raise LimitError(f"{whose}_budget_{name}", message, self._of_run)
+            if fault := self.used_up():
+                raise fault
             self._spent["requests"] += 1
 
     def give_back(self) -> None:
         """The request was not answered."""
         with self._lock:
             self._spent["requests"] -= 1
+
+    def take(self, traffic: ModelTraffic) -> None:
+        """Pay for what a trial of an earlier session has used; its bytes are not known any more."""
+        usage, cost = Usage(traffic.input_tokens, traffic.output_tokens), Decimal(str(traffic.cost_usd or 0))
+        with self._lock:
+            self._spent["requests"] += traffic.requests + traffic.background_requests
+        self.pay(Spent(usage, cost, 0, traffic.model_ms * 1_000_000))
 
     def pay(self, spent: Spent) -> None:
         """Pay for what an answer has come to."""

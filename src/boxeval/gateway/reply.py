@@ -14,6 +14,7 @@ STREAM = "text/event-stream"
 JSON = "application/json"
 FINAL = (("x-should-retry", "false"),)
 """Read by the clients that providers give out: without it they repeat a 429 until the trial's time is over."""
+CHALLENGE = (("Proxy-Authenticate", 'Basic realm="boxeval"'),)
 _GARBLED = b'data: {"garbled": \n\n'
 
 
@@ -51,7 +52,10 @@ def json_reply(status: int, body: dict[str, Any], headers: tuple[tuple[str, str]
 def error_reply(fault: WireError, request: Request) -> Reply:
     """The reply that tells a fault in the shape of the protocol that was spoken."""
     wire = wire_of(request.endpoint, request.headers)
-    return json_reply(fault.status, wire.error(fault), FINAL if fault.is_final else ())
+    headers = FINAL if fault.is_final else ()
+    return json_reply(
+        fault.status, wire.error(fault), (*headers, *(CHALLENGE if fault.status == 407 else ()))
+    )
 
 
 def answer_reply(answer: Answer, question: Question, body: dict[str, Any], created: int) -> Reply:

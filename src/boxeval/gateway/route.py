@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from boxeval.gateway.egress import Egress
 from boxeval.gateway.endpoints import COUNT_TOKENS, MODELS, check_endpoint, check_key, wire_of
 from boxeval.gateway.interface import (
     Answer,
@@ -29,6 +30,7 @@ from boxeval.gateway.relayed import Relayed
 from boxeval.gateway.reply import JSON, Reply, Request, answer_reply, error_reply, gone, json_reply
 from boxeval.gateway.tally import Tally
 from boxeval.gateway.traffic_log import KEPT_HEADERS, VERSION_HEADERS, TrafficLog
+from boxeval.spec.egress import EgressTraffic
 from boxeval.spec.trial import ModelTraffic
 
 IN_FLIGHT = 8
@@ -44,15 +46,23 @@ class RouteTraffic:
 
     traffic: ModelTraffic
     log: bytes
+    egress: EgressTraffic | None = None
 
 
 class RouteState:
     """The server's side of a route. `purses` are the trial's and the run's."""
 
     def __init__(
-        self, token: str, names: Names, model: Model, purses: tuple[Purse, ...] = (), redact: Redactor = NONE
+        self,
+        token: str,
+        names: Names,
+        model: Model,
+        purses: tuple[Purse, ...] = (),
+        redact: Redactor = NONE,
+        egress: Egress | None = None,
     ) -> None:
         self._names, self._model, self._purses, self._redact = names, model, purses, redact
+        self.egress = egress
         self._log = TrafficLog(token, redact)
         self._lock = threading.Lock()
         self._tally = Tally()
@@ -101,8 +111,11 @@ class RouteState:
     def resume(self) -> None:
         """A turn begins."""
         with self._lock:
-            if not self._closed:
-                self._paused.clear()
+            if self._closed:
+                return
+            self._paused.clear()
+        if self.egress:
+            self.egress.open()
 
     def pause(self) -> None:
         """A turn is over: nothing more is served, and what is on its way is given up (P17)."""
@@ -111,13 +124,16 @@ class RouteState:
             relays = tuple(self._relays)
         for relay in relays:
             relay.abort()
+        if self.egress:
+            self.egress.close()
 
     def close(self) -> RouteTraffic:
         """End the route. What has not been answered by now is not, and counts nowhere."""
         self.pause()
         with self._lock:
             self._closed = True
-            return RouteTraffic(self._tally.traffic(), self._log.take())
+            egress = self.egress.traffic() if self.egress else None
+            return RouteTraffic(self._tally.traffic(), self._log.take(), egress)
 
     def _exchange(self, request: Request) -> _Exchange:
         with self._lock:

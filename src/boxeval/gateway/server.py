@@ -20,7 +20,9 @@ from types import TracebackType
 
 from boxeval.errors import BoxevalError
 from boxeval.gateway.connection import Connection
+from boxeval.gateway.egress import Egress
 from boxeval.gateway.endpoints import unknown_url
+from boxeval.gateway.interface import RequestError
 from boxeval.gateway.names import Names
 from boxeval.gateway.purse import Purse
 from boxeval.gateway.reply import gone
@@ -105,15 +107,23 @@ class Gateway:
             thread.join(max(deadline - time.monotonic(), 0))
 
     def open_route(
-        self, model: PlannedModel, names: Names | str | None = None, budget: TrialBudget | None = None
+        self,
+        model: PlannedModel | None,
+        names: Names | str | None = None,
+        budget: TrialBudget | None = None,
+        egress: Egress | None = None,
     ) -> Route:
-        """A new way to a model, which answers to `names`, else to its own name. It is open until paused or closed."""
+        """A new way to a model, which answers to `names`, else to its own name, and to other hosts.
+
+        It is open until paused or closed.
+        """
         token = secrets.token_urlsafe(32)
         names = names if isinstance(names, Names) else Names(names or name_of(model))
         purses = [Purse(budget, budget.cost_usd)] if budget else []
         purses += [self._purse] if self._purse else []
         served = self._sources.model(model)
-        self._routes[token] = RouteState(token, names, served, tuple(purses), self._sources.redactor)
+        state = RouteState(token, names, served, tuple(purses), self._sources.redactor, egress)
+        self._routes[token] = state
         return Route(token, f"/t/{token}/v1")
 
     def resume_route(self, token: str) -> None:
@@ -156,7 +166,7 @@ class Gateway:
 
     def _serve(self, peer: socket.socket) -> None:
         try:
-            Connection(peer, self._find).serve()
+            Connection(peer, self._find, self._find_egress).serve()
         finally:
             with self._lock:
                 del self._peers[peer]
@@ -171,3 +181,11 @@ class Gateway:
         if route is None:
             raise gone() if parts[2] in self._closed else unknown_url()
         return route, f"/{parts[4]}"
+
+    def _find_egress(self, token: str) -> Egress:
+        route = self._routes.get(token)
+        if route is None or route.egress is None:
+            raise RequestError(
+                403, "invalid_request_error", "egress_refused", "this trial reaches no other host"
+            )
+        return route.egress

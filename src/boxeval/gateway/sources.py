@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from boxeval.gateway.cassette import Cassette, Recorder
-from boxeval.gateway.interface import Model
+from boxeval.gateway.interface import Answer, Model, Question, RequestError
 from boxeval.gateway.keyring import Keyring, Secret
 from boxeval.gateway.redact import NONE, Redactor
 from boxeval.gateway.replay import ReplayModel
@@ -27,8 +27,10 @@ class Sources:
     recorder: Recorder | None = None
     redactor: Redactor = NONE
 
-    def model(self, planned: PlannedModel) -> Model:
-        """A model for one route."""
+    def model(self, planned: PlannedModel | None) -> Model:
+        """A model for one route; without one every request is refused."""
+        if planned is None:
+            return NoModel()
         if isinstance(planned, Script):
             return ScriptedModel(planned)
         if isinstance(planned, PlannedReplay):
@@ -46,6 +48,20 @@ class Sources:
         return None if planned.key is None else self.keyring.key_for(planned.key, planned.base_url)
 
 
-def name_of(planned: PlannedModel) -> str:
+class NoModel:
+    """Of a route that is there for other hosts alone."""
+
+    def serve(self, question: Question) -> Answer:  # noqa: ARG002
+        """Nothing."""
+        raise RequestError(404, "invalid_request_error", "model_not_found", "this trial has no model")
+
+    def count_tokens(self, question: Question) -> int:  # noqa: ARG002
+        """Nothing."""
+        raise RequestError(404, "invalid_request_error", "model_not_found", "this trial has no model")
+
+
+def name_of(planned: PlannedModel | None) -> str:
     """What a candidate asks for."""
+    if planned is None:
+        return ""
     return SCRIPTED if isinstance(planned, Script) else planned.model

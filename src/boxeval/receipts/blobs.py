@@ -7,11 +7,7 @@ import os
 import re
 import secrets
 import threading
-<<<<<<< HEAD
-from collections.abc import Container, Iterable, Iterator
-=======
-from collections.abc import Callable, Iterable, Iterator
->>>>>>> 5db43c4 (Ask real models, record and replay them; keep their keys in the gateway)
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from itertools import chain

@@ -12,6 +12,7 @@ from boxeval.reports.story import Fact
 from boxeval.reports.text import facts, render, table
 from boxeval.reports.words import UNKNOWN, cause, duration, kind_of, kind_of_line, number, size
 from boxeval.spec.box import BoxResult
+from boxeval.spec.egress import EgressTraffic
 from boxeval.spec.report import Report
 from boxeval.spec.trial import Collected, Enforcement, FixtureNotes, ModelTraffic, Patch, PutBack, Trial
 from boxeval.verdicts.aggregate import as_expected
@@ -82,6 +83,8 @@ def render_trial(run: VerifiedRun, trial: Trial) -> str:
         lines += ["", *_enforcement(name, enforced)]
     if seen.traffic:
         lines += ["", *_traffic(seen.traffic)]
+    if seen.egress:
+        lines += ["", *_egress(seen.egress)]
     lines += [
         "",
         "metrics",
@@ -173,14 +176,35 @@ def _traffic(traffic: ModelTraffic) -> Iterator[str]:
     yield from facts(
         [
             ("requests", number(traffic.requests)),
-            ("tokens", f"{number(traffic.input_tokens)} in, {number(traffic.output_tokens)} out"),
+            (
+                "tokens",
+                f"{number(traffic.input_tokens)} in, {number(traffic.output_tokens)} out{_lacking(traffic)}",
+            ),
             ("cost", number(traffic.cost_usd, "USD")),
             ("time", duration(traffic.model_ms)),
             ("tool calls", number(traffic.tool_calls)),
             ("fault", traffic.error or "none"),
+            *([("limit", traffic.limit)] if traffic.limit else []),
         ],
         "  ",
     )
+
+
+def _lacking(traffic: ModelTraffic) -> str:
+    count = traffic.unmeasured_requests
+    return f", at least: {count} answers were cut before they told theirs" if count else ""
+
+
+def _egress(egress: EgressTraffic) -> Iterator[str]:
+    yield "other hosts"
+    for host in egress.hosts:
+        refused = f", refused {host.refused} times: {escape(host.reason or '')}" if host.refused else ""
+        moved = f"{number(host.sent_bytes)} bytes out, {number(host.received_bytes)} in"
+        yield f"  {escape(host.host)}:{host.port}: reached {host.reached} times, {moved}{refused}"
+    if not egress.hosts:
+        yield "  none was asked for"
+    if egress.left_out:
+        yield f"  and {egress.left_out} attempts to reach more"
 
 
 def _value(value: object) -> str:

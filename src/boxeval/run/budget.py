@@ -1,15 +1,14 @@
-"""What a run may use up: money as the suite says, and disk as the machine has."""
+"""What a run may use up: of its models as the suite says, and of the disk as the machine has."""
 
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from boxeval.errors import StorageError
+from boxeval.gateway.purse import Purse
 from boxeval.spec.policy import Policy
-from boxeval.spec.trial import Trial
 
 MIB = 1024 * 1024
 RESERVE_BYTES = 64 * MIB
@@ -19,25 +18,15 @@ ENGINE_BYTES = 256 * MIB
 
 
 class Budget:
-    """Counts what sealed trials cost and looks at the disk. Safe to use from several threads."""
+    """Looks at the run's purse and at the disk. Safe to use from several threads."""
 
-    def __init__(self, directory: Path, policies: Mapping[str, Policy], max_cost_usd: float | None) -> None:
-        self._directory, self._policies, self._max_cost_usd = directory, policies, max_cost_usd
-        self._cost_usd = 0.0
-        self._lock = threading.Lock()
-
-    def take(self, trials: Iterable[Trial]) -> None:
-        """Count the measured costs of sealed trials, void ones too: they are spent."""
-        with self._lock:
-            for trial in trials:
-                traffic = trial.observations.traffic
-                self._cost_usd += (traffic.cost_usd or 0.0) if traffic else 0.0
+    def __init__(self, directory: Path, policies: Mapping[str, Policy], purse: Purse) -> None:
+        self._directory, self._policies, self._purse = directory, policies, purse
 
     def exhausted(self, policy: str) -> str | None:
         """Why a trial under a policy may not be started, if that is so."""
-        limit = self._max_cost_usd
-        if limit is not None and self._cost_usd >= limit:
-            return f"matrix.maxCostUsd {limit} is spent"
+        if fault := self._purse.used_up():
+            return str(fault)
         need, free = evidence_bytes(1, [self._policies[policy]]), _free_bytes(self._directory)
         if free < need:
             return f"the disk of {self._directory} has {free // MIB} MiB left, and a trial may leave {need // MIB}"

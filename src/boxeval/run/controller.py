@@ -29,7 +29,7 @@ from boxeval.sandbox.reaper import Reaper
 from boxeval.sandbox.slot import Yard
 from boxeval.sandbox.sweep import SOCKET, abandon, clean
 from boxeval.settings import Settings, socket_parent
-from boxeval.spec.plan import PlannedTask, PlannedTrial
+from boxeval.spec.plan import Plan, PlannedTask, PlannedTrial
 from boxeval.spec.trial import Trial
 from boxeval.trial.cancel import Cancel
 from boxeval.trial.fixtures import FixtureStore
@@ -72,17 +72,13 @@ def run_suite(
         gateway_dir = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="boxeval-", dir=socket_parent()))
         )
-<<<<<<< HEAD
         watchdog = _watchdog(prepared.plan.run_id, owner, gateway_dir, watcher)
         if watchdog:
             stack.callback(watchdog.leave)
-        gateway = stack.enter_context(Gateway(gateway_dir / SOCKET))
-=======
-        purse = Purse(prepared.plan.budget, prepared.plan.max_cost_usd, of_run=True)
+        purse = _purse(prepared.plan, recovery)
         gateway = stack.enter_context(Gateway(gateway_dir / SOCKET, prepared.models, purse))
         stack.callback(prepared.models.close)
         ledger.blobs.redact = prepared.models.redactor
->>>>>>> 5db43c4 (Ask real models, record and replay them; keep their keys in the gateway)
         yard = Yard(
             engine=engine,
             owner=owner,
@@ -93,7 +89,7 @@ def run_suite(
             lifetime_s=LIFETIME_S,
             session=recovery.times + 2 if recovery else 1,
         )
-        run = _Run(prepared, yard, gateway, ledger, watcher, signals, recovery)
+        run = _Run(prepared, yard, gateway, purse, ledger, watcher, signals, recovery)
         end = run.go(settings, request.max_failures)
         if watchdog and not end.left_behind:
             watchdog.dismiss()
@@ -106,6 +102,15 @@ def _directory(request: RunRequest, settings: Settings, run_id: str) -> Path:
     if request.out:
         return request.out
     return ((request.case and request.case.results_root) or settings.runs_dir) / run_id
+
+
+def _purse(plan: Plan, recovery: Recovery | None) -> Purse:
+    """What the run may spend of its models; void attempts of an earlier session have cost money too."""
+    purse = Purse(plan.budget, plan.max_cost_usd, of_run=True)
+    for trial in recovery.run.trials if recovery else ():
+        if traffic := trial.observations.traffic:
+            purse.take(traffic)
+    return purse
 
 
 def _ledger(
@@ -173,13 +178,14 @@ class _Run:
         prepared: Prepared,
         yard: Yard,
         gateway: Gateway,
+        purse: Purse,
         ledger: Ledger,
         watcher: Watcher,
         signals: Signals,
         recovery: Recovery | None,
     ) -> None:
         self._prepared, self._ledger, self._watcher, self._signals = prepared, ledger, watcher, signals
-        self._yard, self._gateway, self._recovery = yard, gateway, recovery
+        self._yard, self._gateway, self._purse, self._recovery = yard, gateway, purse, recovery
         self._trials = recovery.remaining if recovery else prepared.plan.trials
         self._cancel, self._reaper = Cancel(), Reaper(yard.engine)
         self.left_over = True
@@ -192,8 +198,7 @@ class _Run:
 
     def _go(self, settings: Settings, max_failures: int | None, examiner: Examiner) -> RunEnd:
         plan = self._prepared.plan
-        budget = Budget(self._ledger.directory, plan.policies, plan.max_cost_usd)
-        budget.take(self._recovery.run.trials if self._recovery else ())
+        budget = Budget(self._ledger.directory, plan.policies, self._purse)
         shared = Shared(
             plan=plan,
             directory=self._prepared.directory,

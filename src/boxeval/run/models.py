@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from boxeval.errors import UsageError
 from boxeval.formats.suite_v2 import LoadedSuite
@@ -34,10 +35,10 @@ class PreparedModels:
     keyring: Keyring
     cassettes: Mapping[str, Cassette]
 
-    def sources(self, request: RunRequest) -> Sources:
+    def sources(self, record: Path | None) -> Sources:
         """What the gateway serves them from; makes the cassette that is to be recorded."""
         redactor = self.keyring.redactor()
-        recorder = None if request.record is None else Recorder(request.record, redactor)
+        recorder = None if record is None else Recorder(record, redactor)
         return Sources(self.keyring, self.cassettes, recorder, redactor)
 
 

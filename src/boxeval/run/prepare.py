@@ -123,14 +123,26 @@ def prepare(
     if recovery:
         _require_same(recovery.run.plan, plan, recovery.remaining)
         plan = recovery.run.plan
-    for policy in plan.policies.values():
+    for name, policy in plan.policies.items():
         engine.require_runtime(policy.runtime)
+        if policy.network == "allowlist" and not request.allow_network:
+            raise UsageError(
+                f"policy {name}: lets candidates reach {', '.join(policy.allow)}; allow it with --allow-network"
+            )
     facts = engine.facts
     wanted = request.jobs or (case and case.jobs) or settings.jobs
     jobs = wanted or default_jobs(facts.cpus, facts.memory_bytes, plan.policies.values())
     jobs = min(jobs, len(plan.trials))
     check_memory(jobs, plan.policies, facts.memory_bytes)
-    return Prepared(plan, loaded.directory, sources, images, images[KEEPER], jobs, models.sources(request))
+    return Prepared(
+        plan,
+        loaded.directory,
+        sources,
+        images,
+        images[KEEPER],
+        jobs,
+        models.sources(None if recorded else request.record),
+    )
 
 
 def _require_same(recorded: Plan, now: Plan, remaining: Iterable[PlannedTrial]) -> None:

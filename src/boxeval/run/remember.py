@@ -28,6 +28,7 @@ def remember(settings: Settings, run_id: str, request: RunRequest) -> None:
         case=request.case.absolute() if request.case else None,
         out=None,
         key_file=request.key_file.absolute() if request.key_file else None,
+        keyring_file=request.keyring_file.absolute() if request.keyring_file else None,
     )
     try:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -78,7 +78,6 @@ class Progress:
     def take(self, trial: Trial) -> None:
         """Count a sealed trial."""
         task = next(t for t in self._shared.plan.tasks if (t.task, t.target) == (trial.task, trial.target))
-        self._shared.budget.take((trial,))
         with self._lock:
             self.settled += is_settled((trial,))
             spoiled = trial.outcome.failure_class is FailureClass.COMMAND_ERROR

@@ -60,7 +60,15 @@ class Policy(Record):
         10001, description="User of every process; never root."
     )
     gid: Annotated[int, Field(ge=1, le=65_533)] = Field(10001, description="Group of every process.")
-    network: Literal["none"] = Field("none", description="Loopback only.")
+    network: Literal["none", "allowlist"] = Field(
+        "none",
+        description="Loopback only; with `allowlist` the candidate's box has a proxy there, which leads to `allow`.",
+    )
+    allow: Annotated[tuple[str, ...], Field(max_length=256)] = Field(
+        (),
+        description="Hosts, `*.` and a host, addresses and CIDRs, each with `:PORT` if not 80 and 443. "
+        "What is not public must be named by its address.",
+    )
     capabilities: tuple[()] = Field((), description="All are dropped.")
     no_new_privileges: Literal[True] = Field(True, description="No program gains rights by being started.")
     seccomp: Literal["boxeval", "engine-default"] = Field(

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from boxeval.spec.base import Natural, Record, Scalar, Sha256
 from boxeval.spec.box import BoxResult
+from boxeval.spec.egress import EgressTraffic
 from boxeval.spec.graded import CheckSeen, FinalMessage, GitHeadSeen
 from boxeval.spec.journal import Journal
 from boxeval.spec.judged import Judged
@@ -201,6 +202,7 @@ class Observations(Record):
     enforced: Enforcement | None = None
     steps: tuple[StepSeen, ...] = ()
     traffic: ModelTraffic | None = None
+    egress: EgressTraffic | None = Field(None, description="None where the policy has no allowlist.")
     journal: Journal | None = Field(None, description="None where the agent keeps no ledger.")
     message: FinalMessage | None = None
     measure: BoxResult | None = None

@@ -78,7 +78,7 @@ def _observe(context: TrialContext) -> Observations:
             turns.take()
         finally:
             traffic = route.close()
-        seen = turns.observations().model_copy(update={"traffic": traffic})
+        seen = turns.observations().model_copy(update=traffic)
         seen = seen.model_copy(update={"journal": _journal(context, turns)})
         seen = seen.model_copy(update={"message": printed_message(context.task, seen)})
         if seen.cancelled or not turns.is_gradable:

@@ -4,40 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 
 from boxeval.agents.interface import ModelAccess
 from boxeval.agents.registry import agent_for
+from boxeval.gateway.egress import Egress
 from boxeval.gateway.interface import PLACEHOLDER_KEY
 from boxeval.gateway.names import Names
 from boxeval.gateway.server import Route
 from boxeval.gateway.sources import name_of
+from boxeval.rules.allowlist import Allowlist
 from boxeval.rules.chaos import schedule
 from boxeval.sandbox.faults import injections
 from boxeval.sandbox.keeper import GATEWAY_PORT
 from boxeval.spec.box import BoxResult
 from boxeval.spec.outcome import FailureClass
-from boxeval.spec.trial import ModelTraffic, SetupFault
+from boxeval.spec.trial import SetupFault
 from boxeval.trial.boxes import box_result, run_turn, settle_box
 from boxeval.trial.context import TrialContext
 from boxeval.trial.stage import Staged
 
 
 class ModelRoute:
-    """The trial's way to its model. It lasts for all turns, but is open only while one of them runs."""
+    """The trial's way to its model, and to other hosts. It lasts for all turns, but is open only while one runs."""
 
     def __init__(self, context: TrialContext) -> None:
         self._context = context
-        self._gateway = context.gateway
+        self._gateway, model, policy = context.gateway, context.task.model, context.slot.policy
+        self._egress = Egress(Allowlist(policy.allow)) if policy.network == "allowlist" else None
+        self._has_model, self._name = model is not None, name_of(model)
         self._route: Route | None = None
-        self._name = ""
-        if (model := context.task.model) is not None:
-            self._name = name_of(model)
-            self._route = self._gateway.open_route(model, Names(self._name), context.slot.policy.budget)
+        if model is not None or self._egress is not None:
+            self._route = self._gateway.open_route(model, Names(self._name), policy.budget, self._egress)
             self._gateway.pause_route(self._route.token)
 
     @contextmanager
     def opened(self) -> Iterator[ModelAccess | None]:
-        """Let the boxes of the slot reach the model; None if the trial has none."""
+        """Let the boxes of the slot reach the gateway; None if the trial has no model."""
         if self._route is None:
             yield None
             return
@@ -45,23 +49,33 @@ class ModelRoute:
         try:
             self._gateway.resume_route(self._route.token)
             url = f"http://127.0.0.1:{GATEWAY_PORT}{self._route.path}"
-            yield ModelAccess(url, PLACEHOLDER_KEY, self._name)
+            yield ModelAccess(url, PLACEHOLDER_KEY, self._name) if self._has_model else None
         finally:
             self.pause()
             self._context.slot.keeper.request("close_gateway")
+
+    def environment(self) -> dict[str, str]:
+        """What leads to the forward proxy, by all the names that programs look for; nothing without an allowlist."""
+        if self._route is None or self._egress is None:
+            return {}
+        proxy = f"http://{self._route.token}:boxeval@127.0.0.1:{GATEWAY_PORT}"
+        names = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+        local = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost,::1")
+        return {**dict.fromkeys(names, proxy), **local}
 
     def pause(self) -> None:
         """The turn is over, however it ended: what is asked now is not answered, and bills nobody (P17)."""
         if self._route is not None:
             self._gateway.pause_route(self._route.token)
 
-    def close(self) -> ModelTraffic | None:
-        """End the route and say what went over it."""
+    def close(self) -> dict[str, Any]:
+        """End the route and say what went over it, as fields of the observations."""
         if self._route is None:
-            return None
+            return {}
         closed = self._gateway.close_route(self._route.token)
         log = self._context.blobs.put(closed.log) if closed.log else None
-        return closed.traffic.model_copy(update={"log": log})
+        traffic = closed.traffic.model_copy(update={"log": log}) if self._has_model else None
+        return {"traffic": traffic, "egress": closed.egress}
 
 
 def take_turn(context: TrialContext, staged: Staged, route: ModelRoute) -> BoxResult:
@@ -71,9 +85,10 @@ def take_turn(context: TrialContext, staged: Staged, route: ModelRoute) -> BoxRe
         with context.steps.step("run"):
             image_path = context.image(task.image).path_env
             jobs = agent_for(task.runner.kind).jobs(task, image_path, access, ambient=context.ambient)
+            proxied = tuple(replace(job, env={**route.environment(), **job.env}) for job in jobs)
             scheduled = schedule(task.faults, context.planned.repeat)
             faults = injections(scheduled, context.slot.policy.limits)
-            run_turn(box, jobs, task.agent_timeout_ms, context.cancel, faults)
+            run_turn(box, proxied, task.agent_timeout_ms, context.cancel, faults)
             route.pause()
         with context.steps.step("settle"):
             settle_box(box)
