@@ -148,7 +148,7 @@ def test_accepted(tmp_path: Path, changes: list[tuple[str, object]]) -> None:
         ([(T + "runner.network", "host")], "tasks[0].runner: unknown key `network`"),
         # Unions in one message.
         ([("models.m.script", 3)], "models.m.script: must be text or a mapping, and `3` is not"),
-        ([("models.m.script", {"turns": [{"text": "x", "refusal": "y"}]})], "models.m.script.turns[0]: must have exactly one of `text`, `calls`, `refusal`, `error`"),
+        ([("models.m.script", {"turns": [{"text": "x", "refusal": "z"}]})], "models.m.script.turns[0]: must have exactly one of `text`, `calls`, `refusal`, `error`"),
         ([("models.m.script", {"turns": [{}]})], "models.m.script.turns[0]: must have exactly one of `text`, `calls`"),
         ([("models.m.script", {"turns": []})], "models.m.script.turns: must not be empty"),
         ([(T + "workspace.files", {"a": {"txt": "x", "text": "z"}})], "files.a: unknown key `txt`; did you mean `text`?"),

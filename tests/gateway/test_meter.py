@@ -23,6 +23,7 @@ ANSWERS = st.builds(
         st.builds(Call, st.uuids().map(str), st.just("bash"), st.just({"command": "é\n\ndata: x"})),
         max_size=3,
     ).map(tuple),
+    is_refusal=st.booleans(),
     usage=st.builds(
         lambda fresh, read, write, output: Usage(fresh + read + write, output, read, write),
         *[st.integers(0, 10_000)] * 4,
@@ -54,6 +55,8 @@ def test_an_answer_is_counted_alike_in_whatever_pieces_it_comes(
         expected = Usage(expected.input, expected.output, expected.cache_read)
     assert heard.usage == expected
     assert heard.is_whole
+    if answer.text or not answer.is_refusal:
+        assert heard.is_refusal is answer.is_refusal
     assert heard.calls == {call.id for call in answer.calls}
     assert (heard.snapshots, heard.usages_told) == (0, 1)
 

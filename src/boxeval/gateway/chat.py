@@ -84,6 +84,7 @@ class Chat:
         for choice in listed(data, "choices"):
             message = at(choice, "delta") or at(choice, "message")
             hear_text(at(message, "content"), heard)
+            heard.is_refusal |= bool(at(message, "refusal"))
             for call in listed(message, "tool_calls"):
                 hear_call(call.get("id"), heard)
         heard.message_id = at(data, "id") or heard.message_id

@@ -115,6 +115,7 @@ class Heard:
     usages_told: int = 0
     snapshots: int = 0
     message_id: str | None = None
+    is_refusal: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,10 @@ class Keyring:
         self._used[name] = secret
         return secret
 
+    def has(self, name: str) -> bool:
+        """Whether there is such a secret."""
+        return bool((found := self._entries.get(name) or self._from_environment(name)) and found.value)
+
     def key_for(self, name: str, base_url: str) -> Secret:
         """A secret that may be sent to `base_url`. Raises `UsageError`."""
         secret = self.get(name)

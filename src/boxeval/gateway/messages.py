@@ -91,7 +91,9 @@ class Messages:
             for block in listed(message, "content"):
                 _hear_block(block, heard)
             heard.is_whole |= kind == "message"
+            heard.is_refusal |= at(message, "stop_reason") == "refusal"
         elif kind == "message_delta":
+            heard.is_refusal |= at(data, "delta", "stop_reason") == "refusal"
             _hear_usage(data.get("usage"), heard)
         elif kind == "content_block_start":
             _hear_block(data.get("content_block"), heard)

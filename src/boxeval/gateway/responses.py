@@ -79,7 +79,7 @@ class Responses:
     def hear(self, data: Any, heard: Heard) -> None:
         """See `Wire`. Usage comes with the event that ends the response, which has the response itself."""
         kind = at(data, "type")
-        if kind in ("response.output_text.delta", "response.refusal.delta"):
+        if kind == "response.output_text.delta":
             hear_text(data.get("delta"), heard)
         elif kind == "response.output_item.done":
             _hear_item(data.get("item"), heard)
@@ -113,6 +113,7 @@ class Responses:
 
 
 def _hear_item(item: Any, heard: Heard) -> None:
+    heard.is_refusal |= any(part.get("type") == "refusal" for part in listed(item, "content"))
     if str(at(item, "type")).endswith("_call"):
         hear_call(at(item, "call_id") or at(item, "id"), heard)
 

@@ -187,7 +187,8 @@ class RouteState:
         created = int(time.time())
         exchange.answered = question.wire.body(answer, question.asked, created)
         reply = answer_reply(answer, question, exchange.answered, created)
-        heard = Heard(answer.usage, True, {call.id for call in answer.calls})
+        calls = {call.id for call in answer.calls}
+        heard = Heard(answer.usage, True, calls, usages_told=1, is_refusal=answer.is_refusal)
         size = len(exchange.request.body) + (reply.size_bytes or len(str(exchange.answered)))
         spent = Spent(answer.usage, answer.cost_usd, size, time.monotonic_ns() - exchange.started_ns)
         with self._lock:

@@ -28,6 +28,7 @@ class Tally:
     snapshots: int = 0
     usage_twice: bool = False
     by_message: dict[str, Usage] = field(default_factory=dict)
+    refused: bool = False
     error: str | None = None
     failed_first: bool = False
     limit: LimitError | None = None
@@ -43,6 +44,7 @@ class Tally:
         self.model_ns += spent.took_ns
         self.calls |= heard.calls
         self.snapshots += heard.snapshots
+        self.refused = self.refused if is_background else heard.is_refusal
         self.usage_twice |= heard.usages_told > 1
         self.by_message[heard.message_id or f"#{len(self.by_message)}"] = spent.usage
 
@@ -76,6 +78,7 @@ class Tally:
             tool_calls=len(self.calls),
             failed_tool_calls=sum(known.values()) if told else None,
             stream=self._stream() if self.by_message else None,
+            refused=self.refused,
             error=self.error,
             failed_before_first_turn=self.failed_first,
             limit=str(self.limit) if self.limit else None,

@@ -61,9 +61,11 @@ def prepare_models(
             cassettes[cassette.sha256] = cassette
             planned[name] = PlannedReplay(cassette=cassette.sha256, model=cassette.model, ignore=model.ignore)
     for task, target in pairs:
-        for secret in task.secrets:
-            keyring.get(secret)
         name = names[target.id]
+        for secret in task.secrets:
+            # Offline nobody needs it, but who has it does not want to see it.
+            if isinstance(planned.get(name), PlannedUpstream) or keyring.has(secret):
+                keyring.get(secret)
         _check_key(task, name, models.get(name), planned.get(name), keyring)
     if request.record is not None and not any(
         isinstance(model, PlannedUpstream) for model in planned.values()

@@ -141,7 +141,7 @@ def prepare(
         images,
         images[KEEPER],
         jobs,
-        models.sources(None if recorded else request.record),
+        models.sources(None if recovery else request.record),
     )
 
 

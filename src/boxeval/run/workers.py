@@ -15,6 +15,7 @@ from boxeval.receipts.ledger import Ledger
 from boxeval.rules.attempts import is_settled
 from boxeval.run.budget import Budget
 from boxeval.run.events import Watcher
+from boxeval.run.sessions import append_session
 from boxeval.run.write_back import write_back
 from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.reaper import Reaper
@@ -132,8 +133,10 @@ class Worker(threading.Thread):
                 attempt = self._shared.attempts.get(planned.trial_id, 0) + 1
                 trial = self._one(planned).model_copy(update={"attempt": attempt})
                 self._shared.ledger.append(trial)
+                task = self._shared.plan.task_of(planned)
+                self._note_session(trial, task)
                 self._shared.watcher.finished(trial)
-                bring_back(self._shared, trial, self._shared.plan.task_of(planned))
+                bring_back(self._shared, trial, task)
                 self._progress.take(trial)
                 if trial.outcome.verdict_class is VerdictClass.INFRA:
                     # A slot in which the engine or a kill failed is not used again.
@@ -143,6 +146,10 @@ class Worker(threading.Thread):
             self._progress.fail(error)
         finally:
             self._close()
+
+    def _note_session(self, trial: Trial, task: PlannedTask) -> None:
+        policy = self._shared.plan.policies[task.policy]
+        append_session(self._shared.ledger.directory, trial, task, policy)
 
     def _one(self, planned: PlannedTrial) -> Trial:
         shared = self._shared

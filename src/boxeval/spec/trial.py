@@ -168,6 +168,7 @@ class ModelTraffic(Record):
         None, description="First fault of the model's side, e.g. a script that ran out."
     )
     failed_before_first_turn: bool = False
+    refused: bool = Field(False, description="Whether the last answer declined.")
     limit: str | None = Field(None, description="First limit of a budget that a request was refused for.")
     run_budget_spent: bool = Field(False, description="That limit is the run's, not the trial's own.")
     log: Sha256 | None = Field(None, description="Blob with every request and response.")
