@@ -170,3 +170,38 @@ def test_candidates_and_checks_reach_what_is_shown_and_nothing_protected(tmp_pat
     (tmp_path / "runtime.json").write_text(json.dumps({"format": "sevro.runtime.v1", **runtime}))
     refused = boxeval(*command, "--runtime-config-file", "runtime.json", cwd=tmp_path)
     assert refused.returncode == 64 and "the protected root" in refused.stderr
+
+
+@pytest.mark.contract("G24", "G25")
+def test_a_semantic_check_is_judged_by_the_route_that_the_operator_names(tmp_path: Path) -> None:
+    case = json.loads((EXAMPLES / "graded/case.json").read_text())
+    case["checks"] = [
+        {"id": "polite", "grader": "sevro.semantic", "configuration": {"proposition": "It is polite."}}
+    ]
+    (tmp_path / "case.json").write_text(json.dumps(case))
+    outcome = {"id": "polite", "verdict": "fail", "reason": "It is curt."}
+    judge = {"turns": [{"text": json.dumps({"outcomes": [outcome]})}]}
+    (tmp_path / "judge.yaml").write_text(json.dumps(judge))
+    command = [
+        "run",
+        "--json",
+        "--case-file",
+        "case.json",
+        "--host",
+        "reference",
+        "--results-root",
+        "results",
+    ]
+    command += ["--model", f"script:{EXAMPLES / 'graded/model.yaml'}"]
+    without = boxeval(*command, cwd=tmp_path)
+    assert (without.returncode, without.stderr.strip()) == (
+        64,
+        "boxeval: check polite needs a judge: --semantic-host HOST and --semantic-model MODEL",
+    )
+    judged = ("--semantic-host", "reference", "--semantic-model", "script:judge.yaml")
+    done = boxeval(*command, *judged, cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["grading"], result["task"]) == ("completed", "failed")
+    [check] = result["cases"][0]["trials"][0]["checks"]
+    assert (check["id"], check["status"]) == ("polite", "failed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,12 +13,27 @@ from boxeval.formats.later import NOT_YET
 from boxeval.formats.place import show
 from boxeval.formats.runtime_config import Runtime
 from boxeval.formats.suite_v2 import DEFAULT_POLICY, LoadedSuite, complete
+from boxeval.spec.case_run import Route
+from boxeval.spec.checks import AnyCheck, JudgedCheck
 from boxeval.spec.metrics import did_you_mean
 from boxeval.spec.models import Model, ReplayModel, ScriptModel, UpstreamModel
-from boxeval.spec.suite import Matrix, Runner, RunnerKind, Suite, SuiteInfo, Target, Task, Verify, Visibility
+from boxeval.spec.suite import (
+    Defaults,
+    Matrix,
+    Runner,
+    RunnerKind,
+    Suite,
+    SuiteInfo,
+    Target,
+    Task,
+    Verify,
+    Visibility,
+)
 
 MODEL = "candidate"
 """Name of the candidate's model in the suite."""
+JUDGE = "judge"
+"""And of the judge's."""
 PROVIDERS = {"codex": "openai", "claude": "anthropic"}
 """Whose models a host takes if `--model` gives a bare name."""
 HOSTS = ("reference", "codex", "claude", "gemini", "opencode", "mini-swe-agent", "aider")
@@ -36,11 +52,18 @@ class Choice:
     trials: int
 
 
-def case_suite(loaded: LoadedCase, choice: Choice, runtime: Runtime, repository: Path | None) -> LoadedSuite:
+def case_suite(
+    loaded: LoadedCase, choice: Choice, runtime: Runtime, repository: Path | None, judge: Route | None = None
+) -> LoadedSuite:
     """The suite of a case. Raises `SuiteError` with every problem of the case, `UsageError` for a choice."""
     case = loaded.case
     if fault := agent_files_fault(case.fixture, repository):
         raise UsageError(f"{loaded.file}: {fault}")
+    _check_judge(case.checks, judge)
+    models = {MODEL: model_of(choice.model, choice.host)}
+    if judge is not None:
+        _known_host(judge.host)
+        models[JUDGE] = model_of(judge.model or "", judge.host, "--semantic-model")
     suite = Suite(
         version=2,
         suite=SuiteInfo(id=case.id, title=f"Case {case.id}", visibility=Visibility.LOCAL),
@@ -48,7 +71,8 @@ def case_suite(loaded: LoadedCase, choice: Choice, runtime: Runtime, repository:
             targets=(Target(id=choice.host, model=MODEL, thinking=choice.effort, env=runtime.env),),
             repeats=choice.trials,
         ),
-        models={MODEL: model_of(choice.model, choice.host)},
+        defaults=Defaults(judge=JUDGE if judge else None),
+        models=models,
         tasks=(
             Task(
                 id=case.id,
@@ -70,24 +94,34 @@ def runner_kind(host: str) -> RunnerKind:
     """How a host is started. Raises `UsageError` for one that there is not."""
     if host == "reference":
         return RunnerKind.SCRIPTED
-    if host not in HOSTS:
-        known = ", ".join(HOSTS)
-        raise UsageError(f"there is no host {show(host)}{did_you_mean(host, HOSTS)} (known: {known})")
+    _known_host(host)
     raise UsageError(f"host {show(host)} {NOT_YET}; `reference` is")
 
 
-def model_of(text: str, host: str) -> Model:
-    """What `--model` names. Files are relative to the working directory. Raises `UsageError`."""
+def _known_host(host: str) -> None:
+    if host not in HOSTS:
+        known = ", ".join(HOSTS)
+        raise UsageError(f"there is no host {show(host)}{did_you_mean(host, HOSTS)} (known: {known})")
+
+
+def _check_judge(checks: Iterable[AnyCheck], judge: Route | None) -> None:
+    needs = next((check for check in checks if isinstance(check, JudgedCheck)), None)
+    if needs and judge is None:
+        raise UsageError(f"check {needs.id} needs a judge: --semantic-host HOST and --semantic-model MODEL")
+
+
+def model_of(text: str, host: str, flag: str = "--model") -> Model:
+    """What `--model`, or another flag, names. Files are relative to the working directory. Raises `UsageError`."""
     form, colon, rest = text.partition(":")
     if colon and form in ("script", "replay"):
         file = Path(rest).absolute()
         if not rest or not file.is_file():
-            raise UsageError(f"--model {show(text)}: there is no such file")
+            raise UsageError(f"{flag} {show(text)}: there is no such file")
         return ScriptModel(script=str(file)) if form == "script" else ReplayModel(replay=str(file))
     if colon and form == "upstream":
         provider, _, name = rest.rpartition("/")
     else:
         provider, name = PROVIDERS.get(host, ""), text
     if not provider or not name:
-        raise UsageError(f"--model {show(text)}: host {show(host)} wants {MODEL_FORMS}")
+        raise UsageError(f"{flag} {show(text)}: host {show(host)} wants {MODEL_FORMS}")
     return UpstreamModel(upstream=provider, model=name)

@@ -36,7 +36,8 @@ class CaseChoices:
         paths: dict[str, Any] = {
             name: value.absolute() for name, value in named.items() if isinstance(value, Path)
         }
-        form, colon, file = (self.model or "").partition(":")
-        if colon and form in ("script", "replay"):
-            paths["model"] = f"{form}:{Path(file).absolute()}"
+        for name in ("model", "semantic_model"):
+            form, colon, file = (named[name] or "").partition(":")
+            if colon and form in ("script", "replay"):
+                paths[name] = f"{form}:{Path(file).absolute()}"
         return replace(self, **paths)

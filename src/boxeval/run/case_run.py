@@ -46,7 +46,9 @@ def prepare_case(
     results_root = (choices.results_root or settings.runs_dir).absolute()
     protected = _protected(choices, settings, results_root)
     runtime = _runtime(choices, environ, protected)
-    suite = case_suite(loaded, choice, runtime, _repository(choices, loaded, protected, results_root))
+    judge = _semantic(choices, chosen)
+    repository = _repository(choices, loaded, protected, results_root)
+    suite = case_suite(loaded, choice, runtime, repository, judge)
     for policy in suite.policies.values():
         if fault := protected.mounts_fault(policy.mounts):
             raise UsageError(f"policy `{policy.id}`: {fault}")
@@ -54,7 +56,7 @@ def prepare_case(
         condition="passive",
         threshold=threshold,
         candidate=Route(host=choice.host, model=choice.model, effort=choice.effort),
-        semantic=_semantic(choices, chosen),
+        semantic=judge,
         project=project_digest(choices.project_root, (results_root,)) if choices.project_root else None,
         runtime=runtime.digest,
         settings=chosen.digest,
