@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ENGINE = Path(__file__).parent / "engine"
-pytest_plugins = ["agent_fixtures", "engine_fixtures", "gateway_fixtures"]
+pytest_plugins = ["agent_fixtures", "engine_fixtures", "gateway_fixtures", "grader_fixtures"]
 
 PROMISES = {
     name

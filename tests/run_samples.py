@@ -9,10 +9,12 @@ from typing import Any
 from boxeval.receipts.keys import SigningKey
 from boxeval.receipts.ledger import Ledger
 from boxeval.rules.boundary import baseline, judge
+from boxeval.rules.message import printed_message
 from boxeval.rules.metrics import measure
 from boxeval.rules.verdict import decide
 from boxeval.spec.box import BoxResult, Capture, CommandResult
-from boxeval.spec.graded import CheckSeen, CheckStatus
+from boxeval.spec.checks import Check
+from boxeval.spec.graded import CheckSeen, CheckStatus, FinalMessage
 from boxeval.spec.journal import AgentReceipt, Journal, LoopRun
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import Plan, PlannedImage, PlannedStep, PlannedTask, PlannedTrial, Provenance, SuiteRef
@@ -32,6 +34,7 @@ from boxeval.spec.trial import (
     Trial,
 )
 from boxeval.spec.workspace import Workspace, WorkspaceKind
+from grader_fixtures import check
 
 EMPTY = hashlib.sha256(b"").hexdigest()
 NOON = "2025-01-01T12:00:00.000Z"
@@ -53,12 +56,16 @@ def task(name: str = "fix", target: str = "base", **changes: Any) -> PlannedTask
         "workspace": Workspace(kind=WorkspaceKind.INLINE, files={"a.txt": "a\n"}),
         "fixture_recipe": sha("fixture"),
         "runner": Runner(kind=RunnerKind.EXTERNAL_COMMAND, command="true"),
-        "verify": verify if isinstance(verify, Verify) else Verify(**verify),
+        "verify": verify if isinstance(verify, Verify) else Verify(**_tuples(verify)),
         "agent_timeout_ms": 60_000,
         "grader_timeout_ms": 30_000,
         "identity": sha(f"identity of {name}[{target}]"),
     }
     return PlannedTask(**{**fields, **changes})
+
+
+def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
 def wants(metric: str, op: str, value: bool | int | float | str) -> Assertion:
@@ -166,6 +173,16 @@ def seen(**changes: Any) -> Observations:
 def checked(name: str = "c", status: str = "passed", grader: str = "boxeval.regex", **more: Any) -> CheckSeen:
     """A record of a check."""
     return CheckSeen(id=name, grader=grader, status=CheckStatus(status), **more)
+
+
+def declared(name: str = "c", grader: str = "boxeval.regex", **configuration: Any) -> Check:
+    """A declared check; a pattern if nothing else is said."""
+    told = configuration or {"pattern": "x"}
+    return check(grader, name, **told)
+
+
+def message_of(planned: PlannedTask, observed: Observations) -> FinalMessage:
+    return printed_message(planned, observed)
 
 
 def fault(failure: str, detail: str = "why") -> Observations:

@@ -120,10 +120,11 @@ def opened(path: str, limit: int = FILE_BYTES) -> Iterator[Any]:
     *folders, name = path.split("/")
     with _directory(folders) as directory:
         descriptor = _open(name, directory, 0)
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(descriptor)
+        raise Fault("is not a regular file")
     with os.fdopen(descriptor, "rb") as stream:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise Fault("is not a regular file")
         if facts.st_size > limit:
             raise Fault(f"has {facts.st_size} bytes; at most {limit} are read")
         yield stream
@@ -175,6 +176,8 @@ def _queried(file: str, query: str) -> dict[str, Any]:
     """The first value of a query. The database is a copy in memory, read-only, and nothing of it is trusted."""
     with opened(file) as stream:
         content = stream.read()
+    if not content.startswith(b"SQLite format 3\0"):
+        raise Fault("is no SQLite database")
     database = sqlite3.connect(":memory:")
     until = time.monotonic() + QUERY_S
     database.set_progress_handler(lambda: time.monotonic() > until, 10_000)

@@ -12,7 +12,7 @@ import resource
 import sys
 from typing import Any
 
-CPU_S = 5
+CPU_S = 3
 MEMORY_BYTES = 1 << 30
 RECURSION = 4000
 
