@@ -27,7 +27,7 @@ CODE = samples.declared("c", "boxeval.shell", run="true")
 def contains(check: Check, text: bytes) -> CheckVerdict:
     """Stands in for the graders: the text has the pattern, or is what is expected."""
     wanted = check.configuration.pattern if isinstance(check, RegexCheck) else "right"
-    return CheckVerdict(status="passed" if wanted.encode() in text else "failed")  # type: ignore[arg-type]
+    return CheckVerdict(status="passed" if wanted.encode() in text else "failed")
 
 
 def sealed(
@@ -103,7 +103,7 @@ def test_a_limit_of_another_machine_is_told_and_no_tampering(tmp_path: Path) -> 
     late = {"status": "error", "reason": "grading used up its processor time", "limit": "time"}
     run = sealed(tmp_path / "a", REGEX, b"right", **late)
     assert run.notes == ("t[base]#1: check c ran into a limit: grading used up its processor time",)
-    slow = CheckVerdict(status="error", reason="too slow here", limit="time")  # type: ignore[arg-type]
+    slow = CheckVerdict(status="error", reason="too slow here", limit="time")
     run = sealed(tmp_path / "b", REGEX, b"right", regrade=lambda *_: slow)
     assert run.notes == ("t[base]#1: check c ran into a limit: too slow here",)
 

@@ -10,6 +10,7 @@ import run_samples as samples
 from boxeval.rules.message import printed_message
 from boxeval.spec.graded import FinalMessage, MessageStatus
 from boxeval.spec.outcome import Outcome
+from boxeval.spec.trial import Collected
 from run_samples import box, checked, command, seen, timed_out
 
 CHECK = samples.declared("c")
@@ -22,7 +23,7 @@ HUNGRY = checked(status="error", reason="its box ran out of memory", limit="memo
 def row(task: Any, **observed: Any) -> tuple[str, ...]:
     outcome = outcome_of(task, **observed)
     values = (outcome.grading, outcome.task, outcome.failure_class, outcome.weight, outcome.limit)
-    return tuple(value.value if hasattr(value, "value") else value or "" for value in values)
+    return tuple(str(value or "") for value in values)
 
 
 def outcome_of(task: Any, **observed: Any) -> Outcome:
@@ -112,7 +113,7 @@ def test_required_evidence() -> None:
     for name, has in (
         ("boxeval.message", {"message": complete}),
         ("boxeval.tokens", {"traffic": samples.traffic()}),
-        ("boxeval.patch", {"collected": samples.Collected(patch=samples.patch())}),
+        ("boxeval.patch", {"collected": Collected(patch=samples.patch())}),
     ):
         task = samples.task(required_evidence=(name,))
         assert row(task)[:3] == ("unavailable", "not_assessed", "evidence_missing")
