@@ -98,7 +98,6 @@ def with_check(grader: str, **configuration: Any) -> str:
             ": grader `boxeval.regx` is not known; did you mean `boxeval.regex`?",
         ),
         ("sevro.nothing", {}, ": grader `sevro.nothing` is not known"),
-        ("boxeval.semantic", {}, ": grader `boxeval.semantic` is not supported yet by this version"),
     ],
 )
 def test_a_bad_declaration_is_refused(
