@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
+from boxeval.graders.extension_again import extension_fault
 from boxeval.receipts.trust import Trust
 from boxeval.receipts.verify import VerifiedRun, verify
 from boxeval.run.controller import run_suite
@@ -67,7 +68,7 @@ def run(
 ) -> tuple[RunEnd, VerifiedRun]:
     """Run a suite and verify it with this home's keys."""
     end = run_suite(RunRequest(suite, **request), watcher or Silent(), settings)  # type: ignore[arg-type]
-    return end, verify(end.directory, Trust.local(settings))
+    return end, verify(end.directory, Trust.local(settings), reread=extension_fault)
 
 
 def forget(settings: Settings) -> None:

@@ -281,14 +281,6 @@ def test_task_ids_are_unique(tmp_path: Path, first: str, second: str, said: str)
             (f"tasks.0.{key}", 1, f"`{key}` is not supported yet by this version")
             for key in ("tier", "evidence")
         ),
-        *(
-            (
-                f"tasks.0.verify.{key}",
-                1,
-                f"tasks[0].verify.{key}: `{key}` is not supported yet by this version",
-            )
-            for key in ("extension",)
-        ),
         ("suite.suite", "capability", "suite.suite: `suite` is not supported yet by this version"),
         ("defaults", {"kind": "rule"}, "defaults.kind: `kind` is not supported yet by this version"),
         (

@@ -25,7 +25,7 @@ def add_to(app: typer.Typer) -> None:
 def validate(suite: SuiteArgument = None, suite_option: SuiteOption = None, as_json: Json = False) -> None:
     """Check a suite and every file it names. Nothing is started; every mistake is told with its place."""
     from boxeval.errors import SuiteError
-    from boxeval.formats.sources import read_sources
+    from boxeval.formats.sources import read_extensions, read_sources
     from boxeval.formats.suite_v2 import load_suite
     from boxeval.graders.examiner import Examiner
     from boxeval.graders.preflight import preflight
@@ -34,7 +34,9 @@ def validate(suite: SuiteArgument = None, suite_option: SuiteOption = None, as_j
     path = suite_file(suite, suite_option)
     try:
         loaded = load_suite(path)
-        read_sources(loaded, {task.id for task in loaded.suite.tasks})
+        every = {task.id for task in loaded.suite.tasks}
+        read_sources(loaded, every)
+        read_extensions(loaded, every)
         with Examiner() as examiner:
             warnings = (*loaded.warnings, *preflight(loaded, examiner))
     except SuiteError as error:
@@ -79,6 +81,14 @@ def schema_policy() -> None:
     from boxeval.spec.policy import Policy
 
     say_json(Policy.model_json_schema())
+
+
+@schema_app.command("extension")
+def schema_extension() -> None:
+    """Print the schema of all messages to and from extensions."""
+    from boxeval.spec.extension_messages import extension_schema
+
+    say_json(extension_schema())
 
 
 @schema_app.command("report")

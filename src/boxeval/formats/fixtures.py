@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,15 @@ from boxeval.spec.tree import FixtureEntry
 from boxeval.spec.trial import EntryKind
 from boxeval.spec.workspace import InlineFile, Workspace, WorkspaceKind
 
-__all__ = ["Fixture", "GitSource", "fixture_recipe", "git_source", "inline_fixture", "read_fixture"]
+__all__ = [
+    "Fixture",
+    "GitSource",
+    "fixture_of",
+    "fixture_recipe",
+    "git_source",
+    "inline_fixture",
+    "read_fixture",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +78,20 @@ def read_fixture(workspace: Workspace, directory: Path) -> Fixture:
 
 def inline_fixture(files: dict[str, str | InlineFile], size_limit: int) -> Fixture:
     """Files that a suite holds itself (`workspace.files`, `verify.files`); folders are implied."""
-    index = TreeIndex("workspace.files", size_limit)
+    given = {name: InlineFile(text=file) if isinstance(file, str) else file for name, file in files.items()}
+    contents = (
+        (normal(name).encode(), int(file.mode, 8), file.text.encode()) for name, file in given.items()
+    )
+    return fixture_of("workspace.files", contents, size_limit)
+
+
+def fixture_of(place: str, files: Iterable[tuple[bytes, int, bytes]], size_limit: int) -> Fixture:
+    """Path, mode and content of each file; folders are implied. `place` begins every message."""
+    index = TreeIndex(place, size_limit)
     contents: dict[bytes, bytes] = {}
-    for name, value in files.items():
-        file = value if isinstance(value, InlineFile) else InlineFile(text=value)
-        path, content = normal(name).encode(), file.text.encode()
+    for path, mode, content in files:
         index.count(len(content))
-        digest = hashlib.sha256(content).hexdigest()
-        index.add(Item(path, EntryKind.FILE, int(file.mode, 8), len(content), sha256=digest))
+        index.add(Item(path, EntryKind.FILE, mode, len(content), sha256=hashlib.sha256(content).hexdigest()))
         contents[path] = content
     index.add_parents()
 

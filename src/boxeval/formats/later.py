@@ -7,7 +7,7 @@ from typing import Any
 from boxeval.formats.place import show
 from boxeval.formats.typed import Refusals
 from boxeval.spec.base import Record
-from boxeval.spec.suite import Defaults, Runner, Suite, SuiteInfo, Target, Task, Verify
+from boxeval.spec.suite import Defaults, Runner, Suite, SuiteInfo, Target, Task
 
 NOT_YET = "is not supported yet by this version"
 
@@ -21,7 +21,6 @@ _KEYS: dict[type[Record], tuple[str, ...]] = {
         "evidence",
     ),
     Runner: ("agent",),
-    Verify: ("extension",),
 }
 _RUNNERS = ("agent", "clio-run", "context-index", "context-init")
 

@@ -12,6 +12,9 @@ from typing import Any
 from boxeval.formats.later import NOT_YET, REFUSALS
 from boxeval.formats.schema import suite_schema
 from boxeval.spec.checks import AnyCheck
+from boxeval.spec.extension_messages import (
+    extension_schema,
+)
 from boxeval.spec.metrics import METRICS
 from boxeval.spec.policy import Policy
 
@@ -88,6 +91,7 @@ def pages() -> dict[str, str]:
         "suite-reference.md": suite_reference(),
         "metrics.md": metrics_page(),
         "suite.schema.json": json.dumps(suite_schema(), indent=2) + "\n",
+        "extension.schema.json": json.dumps(extension_schema(), indent=2) + "\n",
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterator
 
 from boxeval.errors import FixtureError, Problem, SuiteError
 from boxeval.formats.boundaries import Boundaries, fixture_faults
+from boxeval.formats.extension_files import read_extension
 from boxeval.formats.faults import Fault
 from boxeval.formats.fixtures import Fixture, GitSource, git_source, read_fixture
 from boxeval.formats.suite_v2 import LoadedSuite
@@ -42,6 +43,23 @@ def _located(workspace: Workspace, loaded: LoadedSuite) -> Workspace:
     """The workspace with the place of its repository, if the suite has only a name for it."""
     place = loaded.repositories.get(workspace.path or "")
     return workspace if place is None else workspace.model_copy(update={"path": str(place)})
+
+
+def read_extensions(loaded: LoadedSuite, wanted: Container[str]) -> dict[str, Fixture]:
+    """The files of the extensions of the tasks in `wanted`, by task id. Raises `SuiteError` like `read_sources`."""
+    read: dict[str, Fixture] = {}
+    problems: list[Problem] = []
+    for index, task in enumerate(loaded.suite.tasks):
+        if task.id not in wanted or task.verify.extension is None:
+            continue
+        try:
+            read[task.id] = read_extension(task.verify.extension, loaded.directory)
+        except FixtureError as error:
+            place = ("tasks", index, "verify", "extension", "sources")
+            problems.append(loaded.source.problem(place, str(error)))
+    if problems:
+        raise SuiteError(problems)
+    return read
 
 
 def _boundary_faults(task: Task, source: Fixture | GitSource) -> Iterator[Fault]:

@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from boxeval.formats.chaos_checks import chaos_faults
 from boxeval.formats.check_faults import checks_faults, evidence_faults
+from boxeval.formats.extension_files import extension_faults
 from boxeval.formats.faults import (
     Fault,
     below,
@@ -170,6 +171,8 @@ def verify_faults(verify: Verify) -> Iterator[Fault]:
     yield from below("env", env_faults(verify.env))
     yield from below("files", files_faults(verify.files))
     yield from patterns_faults("forbidPaths", verify.forbid_paths)
+    if verify.extension is not None:
+        yield from below("extension", extension_faults(verify.extension))
     for index, assertion in enumerate(verify.assertions):
         yield from below("assertions", below(index, assertion_faults(assertion, verify)))
 

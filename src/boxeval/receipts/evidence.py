@@ -16,6 +16,10 @@ def referenced_blobs(seen: Observations) -> Iterator[tuple[str, str]]:
     boxes += [("measure", seen.measure), ("grader", seen.grader)]
     boxes += [(f"check {check.id}", check.box) for check in seen.checks]
     boxes += [("HEAD", seen.git_head.box if seen.git_head else None)]
+    exchanges = seen.extension.exchanges if seen.extension else ()
+    boxes += [(f"extension {one.method}", one.box) for one in exchanges]
+    for exchange in exchanges:
+        yield f"request to {exchange.method}", exchange.request
     for role, box in boxes:
         for number, command in enumerate(box.commands if box else (), start=1):
             for stream, capture in (("stdout", command.stdout), ("stderr", command.stderr)):

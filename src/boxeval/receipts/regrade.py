@@ -7,6 +7,7 @@ from collections.abc import Callable
 from boxeval.receipts.blobs import BlobStore
 from boxeval.rules.check_consistency import decided
 from boxeval.spec.checks import Check, ShellCheck, TextCheck
+from boxeval.spec.extension_use import ExtensionSeen, ExtensionUse
 from boxeval.spec.graded import CheckSeen, CheckStatus, CheckVerdict
 from boxeval.spec.plan import PlannedTask, PlannedTrial
 from boxeval.spec.trial import Observations, Trial
@@ -14,15 +15,33 @@ from boxeval.spec.trial import Observations, Trial
 Regrade = Callable[[Check, bytes], CheckVerdict]
 """The verdict of a check on its text: the final message, or the stdout of a shell check."""
 
+Reread = Callable[[ExtensionUse, ExtensionSeen, Callable[[str], bytes]], str | None]
+"""What of an extension's results does not follow from its answers, which are read by their digests."""
+
 
 class Regrading:
-    """Holds sealed verdicts on texts against what grading gives now. Adds to `notes` what it could not hold."""
+    """Holds sealed verdicts against what grading gives now. Adds to `notes` what it could not hold."""
 
-    def __init__(self, blobs: BlobStore, regrade: Regrade | None, notes: list[str]) -> None:
-        self._blobs, self._regrade, self._notes = blobs, regrade, notes
+    def __init__(
+        self, blobs: BlobStore, regrade: Regrade | None, reread: Reread | None, notes: list[str]
+    ) -> None:
+        self._blobs, self._regrade, self._reread, self._notes = blobs, regrade, reread, notes
 
     def fault(self, place: PlannedTrial, task: PlannedTask, trial: Trial) -> str | None:
-        """A verdict that does not follow from its text; None if all do. Two that differ by a time limit may."""
+        """A verdict that does not follow from its evidence; None if all do."""
+        return self._texts(place, task, trial) or self._extension(place, task, trial)
+
+    def _extension(self, place: PlannedTrial, task: PlannedTask, trial: Trial) -> str | None:
+        seen, use = trial.observations.extension, task.verify.extension
+        if seen is None or use is None:
+            return None
+        if self._reread is None:
+            self._notes.append(f"{place.key}: the extension's answer was not read again")
+            return None
+        return self._reread(use, seen, self._blobs.get)
+
+    def _texts(self, place: PlannedTrial, task: PlannedTask, trial: Trial) -> str | None:
+        """Two verdicts on a text that differ by a time limit may."""
         for check, found in zip(task.verify.checks, trial.observations.checks, strict=False):
             if decided(task, check, found, trial.observations) is not None:
                 continue

@@ -23,12 +23,24 @@ def checks_fault(task: PlannedTask, seen: Observations) -> str | None:
     declared = [(check.id, check.grader) for check in task.verify.checks]
     if seen.checks and [(check.id, check.grader) for check in seen.checks] != declared:
         return "the checks are not those that the task declares"
+    if fault := _extension_fault(task, seen):
+        return fault
     if seen.message and task.runner.kind in _PRINTED and seen.message != printed_message(task, seen):
         return "the final message is not what the candidate printed"
     for check, found in zip(task.verify.checks, seen.checks, strict=False):
         due = decided(task, check, found, seen)
         if due is not None and any(getattr(due, name) != getattr(found, name) for name in _WORDS):
             return f"the verdict of check {check.id} does not follow from its evidence"
+    return None
+
+
+def _extension_fault(task: PlannedTask, seen: Observations) -> str | None:
+    if seen.extension is None:
+        return None
+    if task.verify.extension is None:
+        return "there is an extension that the task does not declare"
+    if seen.extension.sources != task.extension_sources:
+        return "the extension is not the one that was planned"
     return None
 
 

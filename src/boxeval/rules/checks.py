@@ -17,7 +17,12 @@ from boxeval.spec.outcome import Execution, FailureClass, Grading, Outcome, Task
 from boxeval.spec.plan import PlannedTask
 from boxeval.spec.trial import Observations
 
-_NOT_RUN = {FailureClass.SETUP_FAILED, FailureClass.CWD_MISSING, FailureClass.BUDGET_EXHAUSTED}
+_NOT_RUN = {
+    FailureClass.SETUP_FAILED,
+    FailureClass.CWD_MISSING,
+    FailureClass.BUDGET_EXHAUSTED,
+    FailureClass.GRADER_ERROR,
+}
 
 
 def judge_checks(task: PlannedTask, seen: Observations) -> Outcome:
@@ -37,7 +42,9 @@ def _fault(_task: PlannedTask, seen: Observations) -> Outcome | None:
     if seen.fault is None:
         return None
     execution = Execution.NOT_RUN if seen.fault.failure_class in _NOT_RUN else Execution.FAILED
-    return void(seen.fault.failure_class, seen.fault.detail, execution)
+    is_grader = seen.fault.failure_class is FailureClass.GRADER_ERROR
+    grading_state = Grading.ERROR if is_grader else Grading.NOT_REQUESTED
+    return void(seen.fault.failure_class, seen.fault.detail, execution, grading_state)
 
 
 def _dry(task: PlannedTask, _seen: Observations) -> Outcome | None:
@@ -197,7 +204,13 @@ def _has_checks(task: PlannedTask) -> bool:
     bounded = task.writes is not None or any(step.writes is not None for step in task.steps)
     checked = any(step.verify for step in task.steps)
     return bool(
-        verify.commands or verify.checks or verify.assertions or verify.forbid_paths or bounded or checked
+        verify.commands
+        or verify.checks
+        or verify.extension
+        or verify.assertions
+        or verify.forbid_paths
+        or bounded
+        or checked
     )
 
 

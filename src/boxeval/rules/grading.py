@@ -18,7 +18,10 @@ def broken_grading(task: PlannedTask, seen: Observations) -> Outcome | None:
     checks = tuple((f"check of {turn.name}", turn.verify) for turn in turns(task, seen))
     own = [(f"check {check.id}", check.box) for check in seen.checks]
     git = ("the box that read HEAD", seen.git_head.box if seen.git_head else None)
-    for role, box in (*checks, ("measure", seen.measure), ("grader", seen.grader), *own, git):
+    asked = (
+        [(f"extension {one.method}", one.box) for one in seen.extension.exchanges] if seen.extension else []
+    )
+    for role, box in (*checks, ("measure", seen.measure), ("grader", seen.grader), *own, git, *asked):
         if box and (reason := breach(box)):
             return void(
                 FailureClass.ISOLATION_FAILED, f"{role}: {reason}", execution_of(task, seen), Grading.ERROR

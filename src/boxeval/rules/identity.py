@@ -34,6 +34,7 @@ _TASK = {
     "protect": "checks",
     "grader_timeout_ms": "checks",
     "required_evidence": "requiredEvidence",
+    "extension_sources": "extension",
 }
 """Fields of a planned task outside the dimension `case`."""
 _RUNNER = {"kind": "route", "agent": "route", "permissions": "route"}

@@ -18,6 +18,7 @@ from boxeval.rules.selection import (
     select,
     steps_of,
     timeouts_of,
+    without_replaced,
 )
 from boxeval.spec.case_run import CaseRun
 from boxeval.spec.models import PlannedModel
@@ -37,8 +38,9 @@ class PlanInputs:
     """Everything that a plan depends on.
 
     `models` by name or `task:ID`; `policies` by the name as written; `fixture_recipes` by task and
-    target; `images` by name, those of graders too. `model` replaces the targets' models, `judge` the tasks' judges, and
-    `repeats` every count of trials, as the command line asks.
+    target; `images` by name, those of graders too; `extensions` are digests of files by task and target. `model`
+    replaces the targets' models, `judge` the tasks' judges, and `repeats` every count of trials, as the
+    command line asks.
     """
 
     run_id: str
@@ -52,6 +54,7 @@ class PlanInputs:
     provenance: Provenance
     models: Mapping[str, PlannedModel] = field(default_factory=dict)
     selection: Selection = field(default_factory=Selection)
+    extensions: Mapping[tuple[str, str], str] = field(default_factory=dict)
     model: str | None = None
     judge: str | None = None
     repeats: int | None = None
@@ -127,7 +130,8 @@ def plan_task(inputs: PlanInputs, task: Task, target: Target) -> PlannedTask:
         judge=judge_of(suite, task, inputs.models, inputs.judge),
         thinking=target.thinking,
         env={**target.env, **task.runner.env},
-        verify=task.verify,
+        verify=without_replaced(task.verify),
+        extension_sources=inputs.extensions.get((task.id, target.id)),
         required_evidence=task.required_evidence,
         collect=task.metrics.collect,
         k=task.k,

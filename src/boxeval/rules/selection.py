@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from boxeval.errors import UsageError
 from boxeval.spec.checks import JudgedCheck
+from boxeval.spec.extension_use import COMMANDS
 from boxeval.spec.metrics import did_you_mean
 from boxeval.spec.models import PlannedModel
 from boxeval.spec.plan import PlannedStep
-from boxeval.spec.suite import RunnerKind, Suite, Target, Task
+from boxeval.spec.suite import RunnerKind, Suite, Target, Task, Verify
 
 DEFAULT_IMAGE = "boxeval/base"
 GRADER_IMAGE = "boxeval/grader"
@@ -123,7 +124,7 @@ def judge_of(
     suite: Suite, task: Task, models: Mapping[str, PlannedModel], judge: str | None
 ) -> PlannedModel | None:
     """The judge of a task, if a check of it needs one: `judge` (an override), its own, or the defaults'."""
-    needs = [check for check in task.verify.checks if isinstance(check, JudgedCheck)]
+    needs = [check for check in without_replaced(task.verify).checks if isinstance(check, JudgedCheck)]
     if not needs:
         return None
     name = judge or task.verify.judge or suite.defaults.judge
@@ -135,6 +136,17 @@ def judge_of(
     if name not in models:
         raise UsageError(f"there is no model `{name}` to judge task `{task.id}`{did_you_mean(name, models)}")
     return models[name]
+
+
+def without_replaced(verify: Verify) -> Verify:
+    """What is left of the built-in graders beside an extension that takes the place of some."""
+    replaced = verify.extension.replaces if verify.extension else ()
+    if not replaced:
+        return verify
+    checks = tuple(check for check in verify.checks if check.grader not in replaced)
+    return verify.model_copy(
+        update={"checks": checks, "commands": () if COMMANDS in replaced else verify.commands}
+    )
 
 
 def _named_image(suite: Suite, task: Task, target: Target) -> str | None:

@@ -32,6 +32,7 @@ from boxeval.settings import Settings, socket_parent
 from boxeval.spec.plan import Plan, PlannedTask, PlannedTrial
 from boxeval.spec.trial import Trial
 from boxeval.trial.cancel import Cancel
+from boxeval.trial.extension import ExtensionStore
 from boxeval.trial.fixtures import FixtureStore
 
 LIFETIME_S = 7 * 24 * 3600
@@ -209,6 +210,7 @@ class _Run:
             fixtures=FixtureStore(
                 self._prepared.sources, plan.run_id, self._prepared.images.get("boxeval/grader")
             ),
+            extensions=ExtensionStore(self._prepared.extensions),
             gateway=self._gateway,
             reaper=self._reaper,
             cancel=self._cancel,

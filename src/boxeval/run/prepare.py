@@ -13,7 +13,7 @@ from pathlib import Path
 from boxeval import __version__
 from boxeval.errors import ImageError, UsageError
 from boxeval.formats.fixtures import Fixture, GitSource, fixture_recipe
-from boxeval.formats.sources import read_sources
+from boxeval.formats.sources import read_extensions, read_sources
 from boxeval.formats.suite_v2 import load_suite
 from boxeval.gateway.sources import Sources as ModelSources
 from boxeval.graders.examiner import Examiner
@@ -33,6 +33,7 @@ from boxeval.sandbox.rootfs import stop_bootstrap
 from boxeval.settings import Settings
 from boxeval.spec.checks import FileCheck, GitHeadCheck
 from boxeval.spec.plan import Plan, PlannedImage, PlannedTrial, Provenance
+from boxeval.trial.extension_room import ExtensionSource
 
 Sources = Mapping[tuple[str, str], Fixture | GitSource]
 BUILDS_AT_ONCE = 4
@@ -48,6 +49,7 @@ class Prepared:
     plan: Plan
     directory: Path
     sources: Sources
+    extensions: Mapping[tuple[str, str], ExtensionSource]
     images: Mapping[str, ImageInfo]
     keeper: ImageInfo
     jobs: int
@@ -81,6 +83,12 @@ def prepare(
     read = read_sources(loaded, {task.id for task in tasks})
     sources = {(task.id, target.id): read[task.id] for task, target in pairs}
     models = prepare_models(loaded, pairs, request, settings)
+    used = read_extensions(loaded, {task.id for task in tasks})
+    extensions = {
+        (task.id, target.id): ExtensionSource(task.verify.extension, loaded.directory, used[task.id])
+        for task, target in pairs
+        if task.verify.extension is not None
+    }
     if not request.allow_network:
         _refuse_network(sources)
         refuse_upstream(models.planned)
@@ -108,6 +116,7 @@ def prepare(
             file_name=loaded.file.name,
             policies=loaded.policies,
             fixture_recipes=recipes,
+            extensions={pair: source.files.digest for pair, source in extensions.items()},
             images={name: _planned(name, images.get(name), faults.get(name)) for name in names},
             provenance=provenance(engine),
             models=models.planned,
@@ -138,6 +147,7 @@ def prepare(
         plan,
         loaded.directory,
         sources,
+        extensions,
         images,
         images[KEEPER],
         jobs,

@@ -25,6 +25,7 @@ from boxeval.spec.plan import Plan, PlannedTask, PlannedTrial
 from boxeval.spec.trial import Observations, SetupFault, Trial
 from boxeval.trial.cancel import Cancel
 from boxeval.trial.context import Steps, TrialContext
+from boxeval.trial.extension import ExtensionStore
 from boxeval.trial.fixtures import FixtureStore
 from boxeval.trial.run_trial import run_trial, seal_unstarted
 
@@ -43,6 +44,7 @@ class Shared:
     watcher: Watcher
     images: Mapping[str, ImageInfo]
     fixtures: FixtureStore
+    extensions: ExtensionStore
     gateway: Gateway
     reaper: Reaper
     cancel: Cancel
@@ -171,6 +173,7 @@ class Worker(threading.Thread):
                 slot=slot,
                 images=shared.images,
                 fixtures=shared.fixtures,
+                extensions=shared.extensions,
                 blobs=shared.ledger.blobs,
                 gateway=shared.gateway,
                 reaper=shared.reaper,

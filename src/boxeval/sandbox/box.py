@@ -120,7 +120,7 @@ class Box:
     def run(self, job: Job, *, last: bool) -> CommandEnd:
         """Run one command to its end. After `last`, a failure or a timeout the box ends too."""
         cap = self.spec.policy.limits.output_kib * 1024
-        out, err = Bounded(job.stdout_bytes or cap), Bounded(cap)
+        out, err = Bounded(job.stdout_bytes or cap), Bounded(job.stderr_bytes or cap)
         began = time.monotonic()
         self._connection.send(b"J", job_frame(job, last))
         until = began + job.timeout_ms / 1000 + self._engine.waits.grace_s

@@ -13,7 +13,7 @@ TMP = "/tmp"  # noqa: S108  a private tmpfs of the box
 class Job:
     """`argv` runs with exactly `env` in `cwd` (absolute, inside the box); killed after `timeout_ms`.
 
-    Of its standard output `stdout_bytes` are kept; without it, what the policy says.
+    Of its output `stdout_bytes` and `stderr_bytes` are kept; without them, what the policy says.
     """
 
     argv: tuple[str, ...]
@@ -22,6 +22,7 @@ class Job:
     stdin: bytes = b""
     timeout_ms: int = 60_000
     stdout_bytes: int | None = None
+    stderr_bytes: int | None = None
 
 
 def shell(text: str) -> tuple[str, ...]:

@@ -66,7 +66,8 @@ class PlannedTask(Record):
     judge: PlannedModel | None = Field(None, description="Asked by graders alone.")
     thinking: str | None = Field(None, description="Effort asked of the model.")
     env: dict[str, str] = Field(default_factory=dict)
-    verify: Verify
+    verify: Verify = Field(description="Without the graders that its extension replaces.")
+    extension_sources: Sha256 | None = Field(None, description="Over the files of its extension.")
     required_evidence: tuple[str, ...] = ()
     collect: tuple[str, ...] = ()
     k: Positive | None = Field(None, description="Of pass@k; None: as many as there are trials.")

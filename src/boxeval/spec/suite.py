@@ -11,6 +11,7 @@ from boxeval.spec.agent_options import AgentOptions
 from boxeval.spec.base import SAFE, EnvName, Id, Record
 from boxeval.spec.chaos import Fault
 from boxeval.spec.checks import MAX_CHECKS, Check
+from boxeval.spec.extension_use import ExtensionUse
 from boxeval.spec.models import Budget, Model, Script
 from boxeval.spec.workspace import Command, InlineFile, RelativePath, Workspace
 
@@ -137,6 +138,9 @@ class Verify(Record):
     judge: str | None = Field(
         None,
         description="A name of `models` that judges; else `defaults.judge`. It never serves a candidate.",
+    )
+    extension: ExtensionUse | None = Field(
+        None, description="An executable that adds checks of its own (docs/extensions.md)."
     )
     scoring: Literal["binary", "weighted"] = Field(
         "binary", description="`binary`: every check passes. `weighted`: their mean score is high enough."

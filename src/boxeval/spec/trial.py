@@ -10,6 +10,7 @@ from pydantic import Field
 from boxeval.spec.base import Natural, Record, Scalar, Sha256
 from boxeval.spec.box import BoxResult
 from boxeval.spec.egress import EgressTraffic
+from boxeval.spec.extension_use import ExtensionSeen
 from boxeval.spec.graded import CheckSeen, FinalMessage, GitHeadSeen
 from boxeval.spec.journal import Journal
 from boxeval.spec.judged import Judged
@@ -214,6 +215,7 @@ class Observations(Record):
         None, description="Of the judge, which is never the candidate's."
     )
     checks: tuple[CheckSeen, ...] = Field((), description="One a declared check, in the suite's order.")
+    extension: ExtensionSeen | None = None
     cancelled: bool = False
 
 

@@ -16,6 +16,7 @@ from boxeval.sandbox.slot import Slot
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import PlannedTask, PlannedTrial
 from boxeval.trial.cancel import Cancel
+from boxeval.trial.extension import ExtensionStore
 from boxeval.trial.fault import StageFault
 from boxeval.trial.fixtures import FixtureStore
 
@@ -51,6 +52,7 @@ class TrialContext:
     slot: Slot
     images: Mapping[str, ImageInfo]
     fixtures: FixtureStore
+    extensions: ExtensionStore
     blobs: BlobStore
     gateway: Gateway
     reaper: Reaper

@@ -85,6 +85,19 @@ class FixtureStore:
             return base
         return self._set_up(base, task, trial_id, making)
 
+    def with_files(self, base: FixtureRef, files: Fixture, slot: Slot) -> FixtureRef:
+        """A fixture with further files, which take the place of those that it has at their paths."""
+        key = _key(slot, f"with {files.digest} {base.key}")
+        with self._one_at_a_time(key):
+            made = _cached(slot, key)
+            if made is None:
+                layer, policy = f"{AGENT}.files", slot.policy
+                slot.keeper.request("layer", name=layer, uid=policy.uid, gid=policy.gid)
+                slot.keeper.fill_layer(layer, policy, files.entries())
+                made = _ref(key, slot.keeper.adopt(key, policy, layer, base.key, "", {}))
+                slot.keeper.request("drop_layer", name=layer)
+        return replace(base, key=made.key, digest=made.digest)
+
     def entries(self, fixture: FixtureRef, slot: Slot) -> Mapping[str, EntryKind]:
         """Kinds of all entries of a cached fixture, by path as reports write it."""
         with self._lock:

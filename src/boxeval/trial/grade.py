@@ -16,21 +16,27 @@ from boxeval.spec.workspace import InlineFile
 from boxeval.trial.bench import TrialBench
 from boxeval.trial.boxes import box_result
 from boxeval.trial.context import TrialContext
+from boxeval.trial.extension import TrialExtension
 from boxeval.trial.fixtures import FixtureRef
 from boxeval.trial.grader_boxes import GraderBoxes
 from boxeval.trial.stage import Turn
 
 
 def grade(
-    context: TrialContext, fixture: FixtureRef, layers: Sequence[str], seen: Observations, base: str | None
+    context: TrialContext,
+    fixture: FixtureRef,
+    layers: Sequence[str],
+    seen: Observations,
+    base: str | None,
+    extension: TrialExtension | None = None,
 ) -> Observations:
     """`verify.measure`, then `verify.commands`, each in a box of its own, then every check, into the observations.
 
-    `base` is HEAD before the candidate ran, if a check asks for it.
+    Last the extension, which is told of all of them. `base` is HEAD before the candidate ran, if a check asks for it.
     """
     verify, timeout_ms = context.task.verify, context.task.grader_timeout_ms
     below = tuple(layers)
-    if verify.files and (verify.measure or verify.commands or verify.checks):
+    if verify.files and (verify.measure or verify.commands or verify.checks or extension):
         below = (_plant(context, "files", verify.files), *below)
     boxes = GraderBoxes(context, fixture, below)
     measure = _run(boxes, "measure", (verify.measure,), timeout_ms) if verify.measure else None
@@ -40,7 +46,7 @@ def grade(
         checks = grade_all(verify.checks, bench)
     finally:
         judge_traffic = bench.judge_of_trial.close()
-    return seen.model_copy(
+    seen = seen.model_copy(
         update={
             "measure": measure,
             "grader": commands,
@@ -48,9 +54,10 @@ def grade(
             "judged": bench.judge_of_trial.judged,
             "judge_traffic": judge_traffic,
             "git_head": bench.git_head_if_read,
-            "cancelled": context.cancel.is_set,
         }
     )
+    judged = extension.evaluate(seen, below) if extension else None
+    return seen.model_copy(update={"extension": judged, "cancelled": context.cancel.is_set})
 
 
 def check_step(context: TrialContext, fixture: FixtureRef, layers: Sequence[str], turn: Turn) -> BoxResult:

@@ -69,6 +69,10 @@ def _observe(context: TrialContext) -> Observations:
     try:
         with context.steps.step("stage"):
             fixture = stage_fixture(context)
+            extension = context.extensions.open(context, fixture)
+            if extension and (cannot_begin := extension.faulty()):
+                return cannot_begin
+            fixture = extension.prepared(fixture) if extension else fixture
             base = base_head(context, fixture)
         if context.task.dry:
             return _prepared(context, fixture)
@@ -84,7 +88,7 @@ def _observe(context: TrialContext) -> Observations:
         if seen.cancelled or not turns.is_gradable:
             return seen
         with context.steps.step("grade"):
-            return grade(context, fixture, turns.layers, seen, base)
+            return grade(context, fixture, turns.layers, seen, base, extension)
     except StageFault as error:
         return seen.model_copy(update={"fault": error.fault})
     except Cancelled:

@@ -1,0 +1,203 @@
+"""What an extension is told of a case and of a trial: requests made of plans and observations. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from boxeval.rules.grading import commands
+from boxeval.rules.turns import unfinished
+from boxeval.spec.extension import (
+    EXTENSION,
+    ArtifactRef,
+    BuiltinCheck,
+    DeclaredCheck,
+    DescribeParams,
+    Dialect,
+    EvaluateParams,
+    Execution,
+    ExtensionCase,
+    Host,
+    JsonObject,
+    Observation,
+    PrepareParams,
+)
+from boxeval.spec.extension_use import COMMANDS, ExtensionUse
+from boxeval.spec.graded import CheckStatus, MessageStatus
+from boxeval.spec.outcome import TaskState
+from boxeval.spec.plan import PlannedTask
+from boxeval.spec.trial import Observations
+from boxeval.spec.workspace import InlineFile
+
+ENGINE_CAPABILITIES = ("boxeval.workspace.files", "boxeval.artifacts.inline")
+"""The candidate's files in the box of `evaluate`, and files of `prepare` in the candidate's workspace."""
+HOST_CAPABILITIES = ("boxeval.host.exec",)
+TEXT_BYTES = 1024 * 1024
+"""A longer final message is an artifact only."""
+CHANGES = 4096
+MESSAGE, CHANGED, PATCH, TOKENS = "boxeval.message", "boxeval.changes", "boxeval.patch", "boxeval.tokens"
+_SEVRO = {MESSAGE: "sevro.observation.final-message"}
+
+
+def name_in(dialect: Dialect, name: str) -> str:
+    """One of boxeval's own names as an extension of that dialect knows it."""
+    if dialect == "boxeval":
+        return name
+    return _SEVRO.get(name, f"{dialect}.{name.removeprefix('boxeval.')}")
+
+
+def describe_params(dialect: Dialect) -> DescribeParams:
+    """What boxeval offers."""
+    return DescribeParams(
+        protocols=(f"{dialect}.{EXTENSION}",),
+        engine_capabilities=tuple(name_in(dialect, name) for name in ENGINE_CAPABILITIES),
+        host_capabilities=tuple(name_in(dialect, name) for name in HOST_CAPABILITIES),
+    )
+
+
+def prepare_params(task: PlannedTask, use: ExtensionUse) -> PrepareParams:
+    """A planned task as a case."""
+    dialect = use.protocol
+    checks = (
+        DeclaredCheck(
+            id=check.id,
+            grader=name_in(dialect, check.grader),
+            configuration=check.configuration.model_dump(mode="json", by_alias=True),
+        )
+        for check in task.verify.checks
+    )
+    case = ExtensionCase(
+        id=task.task,
+        prompt=_prompt(task),
+        fixture=_fixture(task),
+        checks=tuple(checks),
+        required_evidence=tuple(name_in(dialect, name) for name in task.required_evidence),
+        extension_data=use.data,
+    )
+    agent = getattr(task.runner, "agent", None) or task.runner.kind
+    host = Host(
+        id=name_in(dialect, f"boxeval.host.{agent}"),
+        capabilities=tuple(name_in(dialect, name) for name in HOST_CAPABILITIES),
+    )
+    return PrepareParams(case=case, host=host, condition="passive", configuration=use.configuration)
+
+
+def _prompt(task: PlannedTask) -> str:
+    """What the candidate is asked, or told to run."""
+    runners = [step.runner for step in task.steps] or [task.runner]
+    said = [text for r in runners for text in (r.prompt, r.command, *r.commands) if text and text.strip()]
+    return "\n".join(said) or task.title or task.task
+
+
+def _fixture(task: PlannedTask) -> JsonObject:
+    files = task.workspace.files
+    if files is None:
+        return {"kind": str(task.workspace.kind)}
+    texts = {path: file.text if isinstance(file, InlineFile) else file for path, file in files.items()}
+    return {"kind": "inline", "files": {**texts}}
+
+
+def evaluate_params(
+    task: PlannedTask,
+    use: ExtensionUse,
+    seen: Observations,
+    data: JsonObject,
+    message: bytes | None,
+    artifacts: Mapping[str, tuple[str, str]],
+) -> EvaluateParams:
+    """A trial to judge. `message` are the bytes of a complete final message; `artifacts`: path and digest by id."""
+    dialect = use.protocol
+    return EvaluateParams(
+        case_id=task.task,
+        execution=Execution(status="completed" if _completed(task, seen) else "failed"),
+        observations=tuple(
+            one.model_copy(update={"id": name_in(dialect, one.id)}) for one in _observations(seen, message)
+        ),
+        builtin_checks=tuple(_checks(task, seen)),
+        artifacts=tuple(
+            ArtifactRef(id=name_in(dialect, name), path=f"file://{path}", sha256=sha256)
+            for name, (path, sha256) in artifacts.items()
+        ),
+        extension_data={**use.data, **data},
+        selected_task_verdict_policy=use.verdict_policy,
+        configuration=use.configuration,
+    )
+
+
+def _completed(task: PlannedTask, seen: Observations) -> bool:
+    return unfinished(task, seen) is None
+
+
+def _observations(seen: Observations, message: bytes | None) -> Iterator[Observation]:
+    yield _message(seen, message)
+    yield _changes(seen)
+    yield _tokens(seen)
+
+
+def _message(seen: Observations, content: bytes | None) -> Observation:
+    status = seen.message.status if seen.message else MessageStatus.MISSING
+    data: JsonObject = {}
+    text = None
+    if content is not None and len(content) <= TEXT_BYTES:
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError:
+            data = {"reason": "the message is not UTF-8; its bytes are an artifact"}
+    elif content is not None:
+        data = {"reason": f"the message has more than {TEXT_BYTES} bytes; they are an artifact"}
+    elif seen.message and seen.message.reason:
+        data = {"reason": seen.message.reason}
+    if text is not None:
+        return Observation(id=MESSAGE, source="candidate", completeness="complete", data={"text": text})
+    completeness = "unavailable" if status is MessageStatus.MISSING else "partial"
+    return Observation.model_validate(
+        {"id": MESSAGE, "source": "candidate", "completeness": completeness, "data": data}
+    )
+
+
+def _changes(seen: Observations) -> Observation:
+    collected = seen.collected
+    if collected is None or collected.limit or collected.error:
+        return Observation(id=CHANGED, source="boxeval", completeness="unavailable", data={})
+    told = [change.model_dump(mode="json", exclude_none=True) for change in collected.changes[:CHANGES]]
+    whole = len(told) == len(collected.changes)
+    return Observation.model_validate(
+        {
+            "id": CHANGED,
+            "source": "boxeval",
+            "completeness": "complete" if whole else "partial",
+            "data": {"changes": told, "count": len(collected.changes)},
+        }
+    )
+
+
+def _tokens(seen: Observations) -> Observation:
+    traffic = seen.traffic
+    if traffic is None:
+        return Observation(id=TOKENS, source="gateway", completeness="unavailable", data={})
+    told: JsonObject = {
+        "inputTokens": traffic.input_tokens,
+        "outputTokens": traffic.output_tokens,
+        "costUsd": traffic.cost_usd,
+        "requests": traffic.requests,
+    }
+    return Observation(id=TOKENS, source="gateway", completeness="complete", data=told)
+
+
+def _checks(task: PlannedTask, seen: Observations) -> Iterator[BuiltinCheck]:
+    """Verdicts of built-in graders; an error is unavailable, since nothing can be concluded from it."""
+    if task.verify.commands:
+        outcome = commands(task, seen)
+        status = "passed" if outcome is None else "unavailable"
+        if outcome and outcome.task is TaskState.FAILED:
+            status = "failed"
+        yield BuiltinCheck.model_validate({"id": COMMANDS, "status": status, "evidence_refs": ()})
+    for check in seen.checks:
+        decided = check.status in (CheckStatus.PASSED, CheckStatus.FAILED)
+        yield BuiltinCheck.model_validate(
+            {
+                "id": check.id,
+                "status": check.status.value if decided else "unavailable",
+                "detail": check.reason[:4096] if check.reason else None,
+                "evidence_refs": tuple(part.name for part in check.evidence),
+            }
+        )
