@@ -70,26 +70,11 @@ def run_suite(
         ledger = _ledger(request, settings, prepared, directory, recovery)
         stack.callback(ledger.release)
         _announce(prepared, ledger.directory, recovery, watcher)
-        gateway_dir = Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="boxeval-", dir=socket_parent()))
-        )
-        watchdog = _watchdog(prepared.plan.run_id, owner, gateway_dir, watcher)
-        if watchdog:
-            stack.callback(watchdog.leave)
         purse = _purse(prepared.plan, recovery)
-        gateway = stack.enter_context(Gateway(gateway_dir / SOCKET, prepared.models, purse))
         stack.callback(prepared.models.close)
         ledger.blobs.redact = prepared.models.redactor
-        yard = Yard(
-            engine=engine,
-            owner=owner,
-            run_id=prepared.plan.run_id,
-            keeper_image=prepared.keeper,
-            cache_dir=settings.cache_dir,
-            gateway_dir=gateway_dir,
-            lifetime_s=LIFETIME_S,
-            session=recovery.times + 2 if recovery else 1,
-        )
+        session = recovery.times + 2 if recovery else 1
+        yard, gateway, watchdog = _open(stack, engine, owner, prepared, settings, watcher, session, purse)
         run = _Run(prepared, yard, gateway, purse, ledger, watcher, signals, recovery)
         end = run.go(settings, request.max_failures)
         if watchdog and not end.left_behind:
@@ -97,6 +82,43 @@ def run_suite(
         if end.checkpoint and not run.left_over:
             forget(settings, end.run_id)
         return end
+
+
+def _open(
+    stack: ExitStack,
+    engine: Engine,
+    owner: Owner,
+    prepared: Prepared,
+    settings: Settings,
+    watcher: Watcher,
+    session: int,
+    purse: Purse,
+) -> tuple[Yard, Gateway, Watchdog | None]:
+    """What the boxes of a run share. The watchdog is there before the first of them, and stays longer than the last."""
+    run_id = prepared.plan.run_id
+    gateway_dir = Path(
+        stack.enter_context(tempfile.TemporaryDirectory(prefix="boxeval-", dir=socket_parent()))
+    )
+    watchdog = None
+    try:
+        watchdog = Watchdog(Order(run_id, owner.home, owner.boot, owner.controller, str(gateway_dir)))
+        stack.callback(watchdog.leave)
+    except OSError as error:
+        watcher.note(
+            f"warning: no watchdog can be started: {error}; if this process is killed: boxeval clean"
+        )
+    gateway = stack.enter_context(Gateway(gateway_dir / SOCKET, prepared.models, purse))
+    yard = Yard(
+        engine=engine,
+        owner=owner,
+        run_id=run_id,
+        keeper_image=prepared.keeper,
+        cache_dir=settings.cache_dir,
+        gateway_dir=gateway_dir,
+        lifetime_s=LIFETIME_S,
+        session=session,
+    )
+    return yard, gateway, watchdog
 
 
 def _directory(request: RunRequest, settings: Settings, run_id: str) -> Path:
@@ -150,16 +172,6 @@ def _nothing_to_run(request: RunRequest, watcher: Watcher, settings: Settings, r
         checkpoint = recovery.go_on(key_of_run(settings, recovery.run.keyid, request.key_file)).close()
     forget(settings, run_id)
     return RunEnd(run_id, recovery.directory, checkpoint)
-
-
-def _watchdog(run_id: str, owner: Owner, gateway_dir: Path, watcher: Watcher) -> Watchdog | None:
-    try:
-        return Watchdog(Order(run_id, owner.home, owner.boot, owner.controller, str(gateway_dir)))
-    except OSError as error:
-        watcher.note(
-            f"warning: no watchdog can be started ({error}): if this process is killed, run: boxeval clean"
-        )
-        return None
 
 
 def _sweep(engine: Engine, owner: Owner, watcher: Watcher) -> None:
