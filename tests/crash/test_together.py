@@ -133,7 +133,7 @@ def test_a_changed_suite_is_refused_by_name_and_of_two_resumes_one_runs(
         _, said = refused.communicate(timeout=60)
     assert refused.returncode == 2
     assert 'task slow[local].runner.command was "sleep 2", is "sleep 3"' in said
-    assert "task quick[local].fixtureRecipe was" in said
+    assert "task quick[local].workspace.files.a was" in said
     assert (directory / "ledger.jsonl").read_bytes() == ledger
     suite.write_text("# a comment\n" + right)
     with (
