@@ -12,14 +12,15 @@ from boxeval.errors import BoxevalError, EngineError, StorageError
 from boxeval.gateway.purse import Purse
 from boxeval.gateway.server import Gateway
 from boxeval.graders.examiner import Examiner
-from boxeval.receipts.keys import key_of_run, load_signing_key
+from boxeval.receipts.keys import key_of_run
 from boxeval.receipts.ledger import Ledger
 from boxeval.receipts.recovery import Recovery
 from boxeval.run.budget import Budget, require_disk
 from boxeval.run.events import RunEnd, RunRequest, Watcher
+from boxeval.run.ledgers import directory_of, open_ledger
 from boxeval.run.owner_lock import owned
 from boxeval.run.prepare import Prepared, prepare
-from boxeval.run.remember import forget, remember
+from boxeval.run.remember import forget
 from boxeval.run.signals import Signals
 from boxeval.run.watchdog import Order, Watchdog
 from boxeval.run.workers import Progress, Shared, Worker, bring_back
@@ -62,12 +63,12 @@ def run_suite(
         owner = Owner.here(settings.data_dir)
         _sweep(engine, owner, watcher)
         prepared = prepare(request, engine, settings, watcher, recovery)
-        directory = recovery.directory if recovery else _directory(request, settings, prepared.plan.run_id)
+        directory = recovery.directory if recovery else directory_of(request, settings, prepared.plan.run_id)
         if prepared.plan.case:
             stack.enter_context(owned(directory.parent, prepared.plan, owner, watcher.note))
         require_disk(directory, prepared.jobs, prepared.plan.policies.values(), engine.facts.root_dir)
         stack.enter_context(signals.draining())
-        ledger = _ledger(request, settings, prepared, directory, recovery)
+        ledger = open_ledger(request, settings, prepared.plan, directory, recovery)
         stack.callback(ledger.release)
         _announce(prepared, ledger.directory, recovery, watcher)
         purse = _purse(prepared.plan, recovery)
@@ -121,12 +122,6 @@ def _open(
     return yard, gateway, watchdog
 
 
-def _directory(request: RunRequest, settings: Settings, run_id: str) -> Path:
-    if request.out:
-        return request.out
-    return ((request.case and request.case.results_root) or settings.runs_dir) / run_id
-
-
 def _purse(plan: Plan, recovery: Recovery | None) -> Purse:
     """What the run may spend of its models; void attempts of an earlier session have cost money too."""
     purse = Purse(plan.budget, plan.max_cost_usd, of_run=True)
@@ -134,21 +129,6 @@ def _purse(plan: Plan, recovery: Recovery | None) -> Purse:
         if traffic := trial.observations.traffic:
             purse.take(traffic)
     return purse
-
-
-def _ledger(
-    request: RunRequest, settings: Settings, prepared: Prepared, directory: Path, recovery: Recovery | None
-) -> Ledger:
-    """A new ledger, or the one of the run that goes on; what was asked for is remembered first."""
-    plan = prepared.plan
-    if recovery:
-        key = key_of_run(settings, recovery.run.keyid, request.key_file)
-        remember(settings, plan.run_id, request)
-        return recovery.go_on(key)
-    key = load_signing_key(settings, request.key_file or settings.key_file)
-    ledger = Ledger.create(directory, plan, key)
-    remember(settings, plan.run_id, request)
-    return ledger
 
 
 def _announce(prepared: Prepared, directory: Path, recovery: Recovery | None, watcher: Watcher) -> None:
