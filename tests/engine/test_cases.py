@@ -105,12 +105,13 @@ def test_candidates_and_checks_reach_what_is_shown_and_nothing_protected(tmp_pat
         private,
         project,
         tmp_path / "results",
-        tmp_path / "case.json",
+        tmp_path / "cases/case.json",
         Path.home(),
         resource("policies"),
     ]
     look = f"for p in {' '.join(map(str, (*hidden, HERE)))}; do if test -e $p; then echo seen $p; fi; done"
     shown = f"seen {HERE}"
+    seeded, both = "cat $CACHE/*; echo mine > $CACHE/own; echo >> $CACHE/seed", "here\nseed"
     case: dict[str, Any] = {
         "id": "look-around",
         "prompt": "Look around.",
@@ -124,33 +125,43 @@ def test_candidates_and_checks_reach_what_is_shown_and_nothing_protected(tmp_pat
             {
                 "id": "candidate-saw",
                 "grader": "sevro.shell",
-                "configuration": {"run": "cat saw; echo $TOOLS", "expectExact": f"{shown}\nhere\nhere"},
+                "configuration": {
+                    "run": f"cat saw; echo $TOOLS; {seeded}",
+                    "expectExact": f"{shown}\n{both}\n{both}",
+                },
             },
             {"id": "committed", "grader": "sevro.git-head", "configuration": {"kind": "changed"}},
         ],
         "requiredEvidence": ["boxeval.message"],
     }
-    (tmp_path / "case.json").write_text(json.dumps(case))
+    for name in ("cache", "cases"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "cache/seed").write_text("seed\n")
+    (tmp_path / "cases/case.json").write_text(json.dumps(case))
     commit = "git -c user.name=a -c user.email=a@b commit -qam two"
     turns = [
         {
             "calls": [
                 {
                     "tool": "bash",
-                    "input": {"command": f"{{ {look}; echo $TOOLS; }} > saw; echo 2 > a; {commit}"},
+                    "input": {"command": f"{{ {look}; echo $TOOLS; {seeded}; }} > saw; echo 2 > a; {commit}"},
                 }
             ]
         },
         {"text": "done"},
     ]
     (tmp_path / "model.yaml").write_text(json.dumps({"turns": turns}))
-    runtime = {"environment": {"set": {"TOOLS": "here"}}, "filesystem": {"readOnlyRoots": [str(HERE)]}}
+    runtime: dict[str, Any] = {
+        "environment": {"set": {"TOOLS": "here", "CACHE": "{{sevro.runtime}}/cache"}},
+        "filesystem": {"readOnlyRoots": [str(HERE)]},
+        "runtime": {"seedDirectories": [{"source": "cache", "target": "cache"}]},
+    }
     (tmp_path / "runtime.json").write_text(json.dumps({"format": "sevro.runtime.v1", **runtime}))
     command = [
         "run",
         "--json",
         "--case-file",
-        "case.json",
+        "cases/case.json",
         "--host",
         "reference",
         "--model",
@@ -159,6 +170,7 @@ def test_candidates_and_checks_reach_what_is_shown_and_nothing_protected(tmp_pat
     command += ["--project-root", "project", "--results-root", "results", "--protected-root", f"{private}"]
     done = boxeval(*command, "--runtime-config-file", "runtime.json", "--shell-isolation", cwd=tmp_path)
     result = json.loads(done.stdout)
+    assert result["cases"], done.stderr
     checks = result["cases"][0]["trials"][0]["checks"]
     assert [(check["id"], check["status"]) for check in checks] == [
         ("checks-see", "passed"),
@@ -166,7 +178,8 @@ def test_candidates_and_checks_reach_what_is_shown_and_nothing_protected(tmp_pat
         ("committed", "passed"),
     ], done.stdout
     assert done.returncode == 0
-    runtime["filesystem"]["readOnlyRoots"] = [str(private)]  # type: ignore[index]
+    assert (tmp_path / "cache/seed").read_text() == "seed\n" and not (tmp_path / "cache/own").exists()
+    runtime["filesystem"]["readOnlyRoots"] = [str(private)]
     (tmp_path / "runtime.json").write_text(json.dumps({"format": "sevro.runtime.v1", **runtime}))
     refused = boxeval(*command, "--runtime-config-file", "runtime.json", cwd=tmp_path)
     assert refused.returncode == 64 and "the protected root" in refused.stderr

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from boxeval.errors import SuiteError, UsageError
+from boxeval.formats import seeds
 from boxeval.formats.case_sources import named_source, read_source_map
 from boxeval.formats.project import project_digest
 from boxeval.formats.protected import ProtectedRoots
@@ -188,6 +189,68 @@ def test_a_fixture_may_come_from_the_project_but_not_from_a_declared_root(tmp_pa
     for place in (private, private / "inner", tmp_path):
         said = roots.source_fault(place)
         assert said and said.endswith(f"is, holds or lies in the protected root {private}")
+
+
+@pytest.mark.contract("G75", "G26")
+def test_seeds_are_read_by_role(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / "d").mkdir(parents=True)
+        (tmp_path / name / "d/f").write_text(name)
+    (tmp_path / "one/link").symlink_to("d/f")
+
+    def seeds(*roles: str) -> dict[str, Any]:
+        two = {"source": "two", "target": "b", **({"roles": list(roles)} if roles else {})}
+        return {"runtime": {"seedDirectories": [{"source": "./one", "target": "a"}, two]}}
+
+    made = runtime(tmp_path, seeds("checks", "semantic"))
+    paths = {
+        role: [(entry.path, entry.open().read() if entry.open else entry.link) for entry in fixture.entries()]
+        for role, fixture in made.seeds.items()
+    }
+    a = [(b"a", b""), (b"a/d", b""), (b"a/d/f", b"one"), (b"a/link", b"d/f")]
+    b = [(b"b", b""), (b"b/d", b""), (b"b/d/f", b"two")]
+    assert paths == {"candidate": a, "checks": a + b, "semantic": b}
+    assert set(runtime(tmp_path, seeds()).seeds) == {"candidate", "checks"}
+    assert runtime(tmp_path, seeds()).digest != made.digest
+    (tmp_path / "one/d/f").write_text("changed")
+    assert runtime(tmp_path, seeds("checks", "semantic")).digest != made.digest
+
+
+@pytest.mark.contract("G75", "G33")
+def test_seeds_that_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (seeds.MAX_ENTRIES, seeds.MAX_BYTES) == (16_384, 512 * 1024 * 1024)
+    good = tmp_path / "good"
+    good.mkdir()
+    (good / "f").write_bytes(b"12345")
+
+    def told(*made: tuple[str, str], **more: Any) -> str:
+        tree = {"runtime": {"seedDirectories": [{"source": s, "target": t} for s, t in made]}}
+        [said] = refused(tmp_path, tree, **more)
+        return said.removeprefix("runtime.seedDirectories")
+
+    assert told(("good", "a"), ("good", "a")) == "[1].target: `a` is taken"
+    assert told(("good", "home")) == "[0].target: `home` is taken"
+    assert told(("good", "A")).startswith("[0].target: ")
+    assert "No such file" in told(("gone", "a"))
+    assert "the protected root" in told(("good", "a"), protected=ProtectedRoots.of([tmp_path], []))
+    for name, make, said in (
+        ("out", lambda p: p.symlink_to("../good/f"), "is a symlink that leads out"),
+        ("loop", lambda p: p.symlink_to("/"), "is a symlink that leads out"),
+        ("pipe", os.mkfifo, "is a FIFO"),
+    ):
+        place = tmp_path / name
+        place.mkdir()
+        make(place / "x")
+        assert said in told((name, "a"))
+    monkeypatch.setattr(seeds, "MAX_BYTES", 5)
+    seeds.read_seed(good, "good")
+    monkeypatch.setattr(seeds, "MAX_BYTES", 4)
+    assert told(("good", "a")).endswith("is larger than 4 bytes; a seed is at most that")
+    monkeypatch.setattr(seeds, "MAX_BYTES", 100)
+    monkeypatch.setattr(seeds, "MAX_ENTRIES", 1)
+    seeds.read_seed(good, "good")
+    (good / "g").touch()
+    assert told(("good", "a")).endswith("has 2 entries; a seed has at most 1")
 
 
 @pytest.mark.contract("G76", "G69")

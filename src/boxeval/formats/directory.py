@@ -30,7 +30,18 @@ _SPECIAL: tuple[tuple[Callable[[int], bool], str], ...] = (
 
 def read_directory(root: Path, excludes: tuple[str, ...], size_limit: int, place: str) -> Fixture:
     """Everything below `root` that `excludes` leave. Raises `FixtureError` naming `place` and the entry."""
-    index = TreeIndex(place, size_limit)
+    index = index_directory(root, excludes, TreeIndex(place, size_limit))
+    items = index.sorted()
+
+    def entries() -> Iterator[FixtureEntry]:
+        return (entry(item, lambda item: open_below(root, item, place)) for item in items)
+
+    return Fixture(index.digest(), entries, index.size_bytes, len(items))
+
+
+def index_directory(root: Path, excludes: tuple[str, ...], index: TreeIndex) -> TreeIndex:
+    """Put everything below `root` into an index. Raises `FixtureError`."""
+    place = index.place
     try:
         descriptor = os.open(root, _DIRECTORY)
     except OSError as error:
@@ -40,12 +51,7 @@ def read_directory(root: Path, excludes: tuple[str, ...], size_limit: int, place
     finally:
         os.close(descriptor)
     index.check_links()
-    items = index.sorted()
-
-    def entries() -> Iterator[FixtureEntry]:
-        return (entry(item, lambda item: _open_below(root, item, place)) for item in items)
-
-    return Fixture(index.digest(), entries, index.size_bytes, len(items))
+    return index
 
 
 class _Walk:
@@ -107,7 +113,7 @@ class _Walk:
         return Item(path, EntryKind.FILE, mode, size, sha256=digest.hexdigest())
 
 
-def _open_below(root: Path, item: Item, place: str) -> BinaryIO:
+def open_below(root: Path, item: Item, place: str) -> BinaryIO:
     """Opens part by part, so that a directory that became a symlink is an error and not a way out."""
     *parents, name = item.path.split(b"/")
     directory = -1

@@ -6,31 +6,29 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import rfc8785
 
-from boxeval.errors import SuiteError
+from boxeval.errors import FixtureError, SuiteError
 from boxeval.formats.faults import Fault, env_faults
+from boxeval.formats.fixtures import Fixture
 from boxeval.formats.host_files import read_record
 from boxeval.formats.later import NOT_YET
 from boxeval.formats.mounts import host_mount_points, source_fault, target_fault
 from boxeval.formats.place import show
 from boxeval.formats.protected import ProtectedRoots
+from boxeval.formats.seeds import RESERVED, Tree, joined, read_seed
 from boxeval.formats.typed import Refusals
 from boxeval.formats.yaml_source import in_order
 from boxeval.spec.policy import ReadOnlyMount
-from boxeval.spec.runtime import RuntimeConfiguration
+from boxeval.spec.runtime import Role, RuntimeConfiguration
 
 MAX_BYTES = 64 * 1024
 RUNTIME_DIRECTORY = "/home/agent/.runtime"
 _REFUSALS = Refusals(
-    keys={
-        RuntimeConfiguration: dict.fromkeys(
-            ("runtime", "hooks", "nativeTranscripts", "candidateArtifacts"), NOT_YET
-        )
-    }
+    keys={RuntimeConfiguration: dict.fromkeys(("hooks", "nativeTranscripts", "candidateArtifacts"), NOT_YET)}
 )
 _OWNED = re.compile(
     "HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|TMPDIR|TMP|TEMP|TERM|CI|TZ|LANG|IFS|ENV|BASH_ENV|SHELLOPTS|BASHOPTS|PS4|"
@@ -43,11 +41,16 @@ _SLOT = re.compile(r"\{\{(sevro|boxeval)\.runtime\}\}")
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What a runtime configuration comes to. `digest` is over its content, values of variables included."""
+    """What a runtime configuration comes to.
+
+    `seeds` has the files of the runtime directory by role. `digest` is over its content, values of variables and
+    files of seeds included.
+    """
 
     env: dict[str, str]
     mounts: tuple[ReadOnlyMount, ...]
     digest: str | None
+    seeds: Mapping[Role, Fixture] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -70,6 +73,8 @@ def load_runtime(
     problems += [
         source.problem(("environment", "set"), f"{'.'.join(map(str, p))}: {m}") for p, m in env_faults(env)
     ]
+    seeds, faults = _seeds(config, path.parent, home, protected)
+    problems += [source.problem(where, message) for where, message in faults]
     mounts: list[ReadOnlyMount] = []
     points = host_mount_points()
     for where, text, optional in _roots(config):
@@ -85,10 +90,38 @@ def load_runtime(
             mounts.append(ReadOnlyMount(source=str(place.resolve()), target=target))
     if problems:
         raise SuiteError(in_order(problems))
-    content = config.model_dump(mode="json", exclude={"format"}) | {"effective": env}
+    content = config.model_dump(mode="json", exclude={"format", "runtime"})
+    content |= {"effective": env, "seeds": {role: fixture.digest for role, fixture in seeds.items()}}
     digest = hashlib.sha256(rfc8785.dumps(content)).hexdigest()
     notes = ("the runtime configuration's PATH is not used: boxes have that of their image",)
-    return Runtime(env, tuple(mounts), digest, notes if "PATH" in config.environment.inherit else ())
+    return Runtime(env, tuple(mounts), digest, seeds, notes if "PATH" in config.environment.inherit else ())
+
+
+def _seeds(
+    config: RuntimeConfiguration, directory: Path, home: Path, protected: ProtectedRoots
+) -> tuple[dict[Role, Fixture], list[Fault]]:
+    """The seeds of each role as one fixture, and what is wrong with them."""
+    found: dict[str, Tree] = {}
+    faults: list[Fault] = []
+    seeds = config.runtime.seed_directories
+    for index, seed in enumerate(seeds):
+        where = ("runtime", "seedDirectories", index)
+        place = _expanded(seed.source, directory, home)
+        if seed.target in RESERVED or seed.target in found:
+            faults.append(((*where, "target"), f"{show(seed.target)} is taken"))
+        elif fault := protected.fault(place):
+            faults.append(((*where, "source"), fault))
+        else:
+            try:
+                found[seed.target] = read_seed(place, show(seed.source))
+            except FixtureError as error:
+                faults.append(((*where, "source"), str(error)))
+    named: dict[Role, dict[str, Tree]] = {}
+    for seed in seeds:
+        for role in seed.roles:
+            if tree := found.get(seed.target):
+                named.setdefault(role, {})[seed.target] = tree
+    return {role: joined(trees) for role, trees in sorted(named.items())}, faults
 
 
 def _env_faults(

@@ -54,6 +54,7 @@ class TreeIndex:
     size_limit: int
     items: dict[bytes, Item] = field(default_factory=dict)
     size_bytes: int = 0
+    advice: str = "leave files out with `workspace.excludes`, or raise `workspace.sizeLimit`"
 
     def refuse(self, path: bytes, reason: str) -> FixtureError:
         """The error that names this place and an entry of it."""
@@ -79,10 +80,7 @@ class TreeIndex:
 
     def too_large(self) -> FixtureError:
         """The error of the size cap."""
-        return FixtureError(
-            f"{self.place}: is larger than {self.size_limit} bytes; "
-            "leave files out with `workspace.excludes`, or raise `workspace.sizeLimit`"
-        )
+        return FixtureError(f"{self.place}: is larger than {self.size_limit} bytes; {self.advice}")
 
     def add_parents(self) -> None:
         """Add the directories that entries imply. Raises `FixtureError` for an entry below anything else."""

@@ -12,6 +12,7 @@ from boxeval.errors import UsageError
 from boxeval.formats.case import LoadedCase, load_case
 from boxeval.formats.case_sources import named_source
 from boxeval.formats.case_suite import Choice, case_suite
+from boxeval.formats.fixtures import Fixture
 from boxeval.formats.project import project_digest
 from boxeval.formats.protected import ProtectedRoots
 from boxeval.formats.run_settings import LoadedSettings, load_settings_file
@@ -20,6 +21,7 @@ from boxeval.formats.suite_v2 import LoadedSuite
 from boxeval.run.case_choices import CaseChoices
 from boxeval.settings import PACKAGE, Settings
 from boxeval.spec.case_run import CaseRun, Route
+from boxeval.spec.runtime import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class PreparedCase:
     suite: LoadedSuite
     run: CaseRun
     jobs: int | None
+    seeds: Mapping[Role, Fixture]
     notes: tuple[str, ...]
 
 
@@ -62,7 +65,7 @@ def prepare_case(
         settings=chosen.digest,
         dry=choices.dry,
     )
-    return PreparedCase(suite, run, chosen.choose(None, "jobs"), runtime.notes)
+    return PreparedCase(suite, run, chosen.choose(None, "jobs"), runtime.seeds, runtime.notes)
 
 
 def _choice(choices: CaseChoices, chosen: LoadedSettings) -> Choice:

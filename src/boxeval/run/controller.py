@@ -200,7 +200,10 @@ class _Run:
             watcher=self._watcher,
             images=self._prepared.images,
             fixtures=FixtureStore(
-                self._prepared.sources, plan.run_id, self._prepared.images.get("boxeval/grader")
+                self._prepared.sources,
+                plan.run_id,
+                self._prepared.images.get("boxeval/grader"),
+                self._prepared.seeds,
             ),
             extensions=ExtensionStore(self._prepared.extensions),
             gateway=self._gateway,

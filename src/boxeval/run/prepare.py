@@ -33,6 +33,7 @@ from boxeval.sandbox.rootfs import stop_bootstrap
 from boxeval.settings import Settings
 from boxeval.spec.checks import FileCheck, GitHeadCheck
 from boxeval.spec.plan import Plan, PlannedImage, PlannedTrial, Provenance
+from boxeval.spec.runtime import Role
 from boxeval.trial.extension_room import ExtensionSource
 
 Sources = Mapping[tuple[str, str], Fixture | GitSource]
@@ -54,6 +55,7 @@ class Prepared:
     keeper: ImageInfo
     jobs: int
     models: ModelSources
+    seeds: Mapping[Role, Fixture]
 
 
 def prepare(
@@ -152,6 +154,7 @@ def prepare(
         images[KEEPER],
         jobs,
         models.sources(None if recovery else request.record),
+        case.seeds if case else {},
     )
 
 

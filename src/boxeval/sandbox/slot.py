@@ -204,13 +204,14 @@ class Slot:
 
         It lies over existing layers (`AREA.NAME`, topmost first) over a fixture.
         """
-        return self._overlay(trial_id, AGENT, layer, below, fixture)
+        return self.overlay(trial_id, AGENT, layer, below, fixture)
 
     def grader_workspace(self, trial_id: str, layer: str, below: Sequence[str], fixture: str) -> str:
         """The same for a grader."""
-        return self._overlay(trial_id, GRADE, layer, below, fixture)
+        return self.overlay(trial_id, GRADE, layer, below, fixture)
 
-    def _overlay(self, trial_id: str, area: str, layer: str, below: Sequence[str], fixture: str) -> str:
+    def overlay(self, trial_id: str, area: str, layer: str, below: Sequence[str], fixture: str) -> str:
+        """The same with a layer in any area."""
         lower = [*(self._upper(name) for name in below), self._fixture(fixture)]
         uid, gid = self.policy.uid, self.policy.gid
         self.keeper.request("layer", name=f"{area}.{layer}", uid=uid, gid=gid)
@@ -249,14 +250,16 @@ class Slot:
         shares_private: bool = False,
         bridge: bool = False,
         read_only: Mapping[str, str] | None = None,
+        writable: Mapping[str, str] | None = None,
     ) -> Box:
         """Create a box in this slot; it is not started yet. With `bridge` it has a network, to fetch by.
 
-        `read_only` are volumes by the path where the box sees them.
+        `read_only` and `writable` are volumes by the path where the box sees them.
 
         `shares_private`: its home and `/tmp` are those of the slot, which last until the next `reset`.
         """
         private = {path: f"{self._name}-{area}" for path, area in PRIVATE.items()} if shares_private else {}
+        private |= writable or {}
         yard = self.yard
         spec = BoxSpec(
             name=f"{yard.prefix}-{trial_id}-{role}",

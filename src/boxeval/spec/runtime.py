@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
@@ -32,9 +33,34 @@ class RuntimeFilesystem(Record):
     optional_read_only_roots: Roots = Field((), description="Left out where they do not exist.")
 
 
+class Role(StrEnum):
+    """Whose boxes get a seed."""
+
+    CANDIDATE = "candidate"
+    CHECKS = "checks"
+    SEMANTIC = "semantic"
+
+
+class Seed(Record):
+    """A directory of the host that is copied into the private runtime directory of boxes."""
+
+    source: HostPath
+    target: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,63}$")]
+    roles: tuple[Annotated[Role, Field(strict=False)], ...] = Field(
+        (Role.CANDIDATE, Role.CHECKS), description="A judge gets it only if it says so."
+    )
+
+
+class RuntimeFiles(Record):
+    """What a box finds in its private runtime directory, which it may write."""
+
+    seed_directories: Annotated[tuple[Seed, ...], Field(max_length=16)] = ()
+
+
 class RuntimeConfiguration(Record):
     """One file. `~/` is the operator's home; other paths are relative to the file."""
 
     format: Literal["boxeval.runtime.v1", "sevro.runtime.v1"]
     environment: RuntimeEnvironment = RuntimeEnvironment()
     filesystem: RuntimeFilesystem = RuntimeFilesystem()
+    runtime: RuntimeFiles = RuntimeFiles()

@@ -25,6 +25,7 @@ from boxeval.sandbox.shim_frames import CommandEnd
 from boxeval.sandbox.slot import AGENT, Slot
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import PlannedTask
+from boxeval.spec.runtime import Role
 from boxeval.spec.trial import EntryKind, FixtureNotes
 from boxeval.spec.workspace import Workspace, WorkspaceKind
 from boxeval.trial.boxes import run_turn, settle_box
@@ -60,13 +61,19 @@ class FixtureRef:
 class FixtureStore:
     """All fixtures of a run.
 
-    `sources` is by task and target. Threads may ask for the same fixture at once.
+    `sources` is by task and target, `seeds` by the role of boxes that get them in their runtime directory. Threads may
+    ask for the same fixture at once.
     """
 
     def __init__(
-        self, sources: Mapping[tuple[str, str], Fixture | GitSource], run_id: str, git_image: ImageInfo | None
+        self,
+        sources: Mapping[tuple[str, str], Fixture | GitSource],
+        run_id: str,
+        git_image: ImageInfo | None,
+        seeds: Mapping[Role, Fixture] | None = None,
     ) -> None:
         self._sources, self._run_id, self._git_image = sources, run_id, git_image
+        self._seeds = seeds or {}
         self._lock = threading.Lock()
         self._locks: dict[str, threading.Lock] = {}
         self._entries: dict[str, Mapping[str, EntryKind]] = {}
@@ -97,6 +104,10 @@ class FixtureStore:
                 made = _ref(key, slot.keeper.adopt(key, policy, layer, base.key, "", {}))
                 slot.keeper.request("drop_layer", name=layer)
         return replace(base, key=made.key, digest=made.digest)
+
+    def seeds_of(self, role: Role, slot: Slot) -> FixtureRef | None:
+        """What the runtime directory of a role's boxes holds; None if that is nothing."""
+        return self._plain(self._seeds[role], slot) if role in self._seeds else None
 
     def entries(self, fixture: FixtureRef, slot: Slot) -> Mapping[str, EntryKind]:
         """Kinds of all entries of a cached fixture, by path as reports write it."""

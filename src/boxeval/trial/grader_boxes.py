@@ -11,6 +11,7 @@ from boxeval.sandbox.slot import GRADE
 from boxeval.trial.boxes import run_turn, settle_box
 from boxeval.trial.context import TrialContext
 from boxeval.trial.fixtures import FixtureRef
+from boxeval.trial.runtime_files import runtime_layer, runtime_volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,15 @@ class GraderBoxes:
         context, slot = self.context, self.context.slot
         workspace = slot.grader_workspace(context.trial_id, role, self.below, self.fixture.key)
         box = None
+        runtime: dict[str, str] = {}
         try:
-            box = slot.box(context.trial_id, role, image, workspace, context.lifetime_s)
+            runtime = runtime_volumes(context, GRADE, role)
+            box = slot.box(context.trial_id, role, image, workspace, context.lifetime_s, writable=runtime)
             run_turn(box, jobs, timeout_ms, context.cancel)
             settle_box(box)
         finally:
-            context.reaper.take(box, (workspace,))
+            context.reaper.take(box, (workspace, *runtime.values()))
         if box.end.settled:
-            slot.keeper.request("drop_layer", name=f"{GRADE}.{role}")
+            for layer in (role, *(runtime_layer(role) for _ in runtime)):
+                slot.keeper.request("drop_layer", name=f"{GRADE}.{layer}")
         return box.end

@@ -20,6 +20,7 @@ from boxeval.spec.workspace import WorkspaceKind
 from boxeval.trial.context import TrialContext
 from boxeval.trial.fault import StageFault
 from boxeval.trial.fixtures import FixtureRef, Making
+from boxeval.trial.runtime_files import runtime_volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,9 @@ def staged(
     box = None
     with context.steps.step("stage"):
         workspace = slot.agent_workspace(context.trial_id, turn.name, fixture.key, below)
+        runtime: dict[str, str] = {}
         try:
+            runtime = runtime_volumes(context, AGENT, turn.name)
             box = slot.box(
                 context.trial_id,
                 turn.name,
@@ -108,11 +111,12 @@ def staged(
                 workspace,
                 context.lifetime_s,
                 shares_private=turn.step is not None or journal_of(turn.task) is not None,
+                writable=runtime,
             )
         finally:
             if box is None:
-                context.reaper.take(None, (workspace,))
+                context.reaper.take(None, (workspace, *runtime.values()))
     try:
         yield Staged(fixture, turn, below, workspace, box)
     finally:
-        context.reaper.take(box, (workspace,))
+        context.reaper.take(box, (workspace, *runtime.values()))
