@@ -9,6 +9,7 @@ from boxeval.reports.escape import escape_lines
 from boxeval.reports.words import size
 from boxeval.rules.endings import describe, ended_badly
 from boxeval.spec.box import BoxResult, Capture, CommandResult
+from boxeval.spec.graded import CheckStatus
 from boxeval.spec.trial import BoundaryStatus, Change, ChangeKind, Enforcement, Trial
 
 LINES = 20
@@ -33,6 +34,8 @@ def boxes_of(trial: Trial) -> list[tuple[str, BoxResult]]:
     for step in seen.steps:
         boxes += [(f"step {step.id}", step.agent), (f"check of step {step.id}", step.verify)]
     boxes += [("measure", seen.measure), ("grader", seen.grader)]
+    boxes += [(f"check {check.id}", check.box) for check in seen.checks]
+    boxes += [("HEAD", seen.git_head.box if seen.git_head else None)]
     return [(role, box) for role, box in boxes if box]
 
 
@@ -56,9 +59,17 @@ def boundary_words(trial: Trial) -> str | None:
 
 
 def failing_output(trial: Trial, blobs: BlobStore) -> list[Excerpt]:
-    """The end of what the first failing command printed: the grader's, else the agent's. At most 20 lines."""
+    """The end of what failed first printed: the commands', a check's, else the candidate's. At most 20 lines."""
+    seen = trial.observations
+    if seen.grader and (bad := ended_badly(seen.grader)):
+        return output(f"grader command {bad[0]}", bad[1], blobs, LINES)
+    for check in seen.checks:
+        if check.status is not CheckStatus.PASSED and check.box and check.box.commands:
+            return output(f"check {check.id}", check.box.commands[0], blobs, LINES)
+    # Their exit codes alone say nothing.
+    others = {"measure", "HEAD", *(f"check {check.id}" for check in seen.checks)}
     for role, box in reversed(boxes_of(trial)):
-        if role != "measure" and (bad := ended_badly(box)):
+        if role not in others and (bad := ended_badly(box)):
             return output(f"{role} command {bad[0]}", bad[1], blobs, LINES)
     return []
 

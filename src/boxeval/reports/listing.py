@@ -12,7 +12,7 @@ from boxeval.errors import UnreadableError
 from boxeval.receipts.canonical import MAX_BYTES, MalformedError, read
 from boxeval.receipts.ledger import CHECKPOINT, LEDGER, PLAN
 from boxeval.receipts.storage import open_regular, read_regular
-from boxeval.reports.text import table
+from boxeval.reports.columns import table
 from boxeval.reports.words import UNKNOWN
 from boxeval.spec.plan import Plan
 

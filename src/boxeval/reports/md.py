@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from boxeval.receipts.verify import VerifiedRun
 from boxeval.reports.escape import escape
-from boxeval.reports.story import Entry, Fact, tell
+from boxeval.reports.story import Entry, tell
+from boxeval.reports.words import Fact
 from boxeval.spec.report import Report
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 
 from boxeval.receipts.blobs import BlobStore
 from boxeval.receipts.verify import VerifiedRun
+from boxeval.reports.check_words import checks_shown
+from boxeval.reports.columns import facts, table
 from boxeval.reports.escape import escape
 from boxeval.reports.excerpts import boxes_of, change_words, command_words, enforcements_of, output
-from boxeval.reports.story import Fact
-from boxeval.reports.text import facts, render, table
-from boxeval.reports.words import UNKNOWN, cause, duration, kind_of, kind_of_line, number, size
+from boxeval.reports.text import render
+from boxeval.reports.words import UNKNOWN, Fact, cause, duration, kind_of, kind_of_line, number, size
 from boxeval.spec.box import BoxResult
 from boxeval.spec.egress import EgressTraffic
 from boxeval.spec.report import Report
@@ -75,6 +76,7 @@ def render_trial(run: VerifiedRun, trial: Trial) -> str:
     ]
     if seen.fault:
         lines += ["", f"fault before the candidate ran: {escape(seen.fault.detail)}"]
+    lines += checks_shown(seen, run.blobs)
     for role, box in boxes_of(trial):
         lines += ["", *_box(role, box, run.blobs)]
     if seen.collected:

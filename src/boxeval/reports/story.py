@@ -10,8 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from boxeval.receipts.verify import VerifiedRun
+from boxeval.reports.check_words import check_facts
+from boxeval.reports.estimate_words import estimate_facts
 from boxeval.reports.excerpts import Excerpt, boundary_words, changes, failing_output
 from boxeval.reports.words import (
+    Fact,
     Kind,
     attempt_words,
     cause,
@@ -33,8 +36,6 @@ from boxeval.verdicts.aggregate import conclusion, unmet
 
 DETAILED = 20
 """More red trials than this are listed without their output: nobody reads a thousand tails."""
-
-Fact = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def tell(report: Report, run: VerifiedRun) -> Story:
         header=header,
         rows=rows,
         sections=tuple(section for section in sections if section.entries),
-        facts=_facts(report),
+        facts=_facts(report, run),
     )
 
 
@@ -154,6 +155,8 @@ def _red(line: TrialLine, trials: dict[tuple[str, int], Trial], detailed: bool, 
         facts.append(("put back", put_back))
     if line.outcome.failure_class == line.expect_class:
         facts += _unmet(trial, run)
+    if detailed:
+        facts += check_facts(trial)
     output = failing_output(trial, run.blobs) if detailed else []
     return Entry(line.key, _verdict(line), tuple(facts), tuple(output), look(run, line))
 
@@ -175,8 +178,10 @@ def _voids(
 ) -> tuple[Entry, ...]:
     entries = []
     for count, line in enumerate(lines):
-        output = failing_output(trials[line.trial_id, line.attempt], run.blobs) if count < DETAILED else []
-        facts = (*_why(line), ("fault of", fault(line.outcome)))
+        trial, detailed = trials[line.trial_id, line.attempt], count < DETAILED
+        output = failing_output(trial, run.blobs) if detailed else []
+        checks = tuple(check_facts(trial)) if detailed else ()
+        facts = (*_why(line), ("fault of", fault(line.outcome)), *checks)
         entries.append(Entry(line.key, _verdict(line), facts, tuple(output), look(run, line)))
     return tuple(entries)
 
@@ -247,7 +252,7 @@ def _scalar(value: object) -> str:
     return value if isinstance(value, str) else number(value)  # type: ignore[arg-type]
 
 
-def _facts(report: Report) -> tuple[Fact, ...]:
+def _facts(report: Report, run: VerifiedRun) -> tuple[Fact, ...]:
     made = report.provenance
     tokens, cost = report.tokens, report.cost
     measured = f"measured in {tokens.measured_runs} of {tokens.runs} trials"
@@ -256,6 +261,7 @@ def _facts(report: Report) -> tuple[Fact, ...]:
         ("run", report.run_id),
         *((("resumed", ", ".join(report.resumed_at)),) if report.resumed_at else ()),
         ("time", f"{duration(report.wall_time_ms)}" if report.wall_time_ms is not None else "unknown"),
+        *estimate_facts(report, run),
         ("tokens", f"{number(tokens.input)} in, {number(tokens.output)} out; {measured}"),
         (
             "cost",

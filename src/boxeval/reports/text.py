@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from boxeval.receipts.verify import VerifiedRun
+from boxeval.reports.columns import facts, table
 from boxeval.reports.escape import escape
-from boxeval.reports.story import Entry, Fact, tell
+from boxeval.reports.story import Entry, tell
 from boxeval.reports.words import plural
 from boxeval.spec.report import Report
 
@@ -24,20 +25,6 @@ def render(report: Report, run: VerifiedRun) -> str:
         if not lines[-1]:
             lines.pop()
     return "\n".join([*lines, "", *facts(story.facts)]) + "\n"
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns padded to their widest cell; a column that is empty in every row is left out."""
-    kept = [n for n in range(len(header)) if any(row[n] for row in rows)]
-    cells = [[escape(row[n]) for n in kept] for row in (header, *rows)]
-    widths = [max(len(row[n]) for row in cells) for n in range(len(kept))]
-    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in cells]
-
-
-def facts(pairs: Sequence[Fact], indent: str = "") -> list[str]:
-    """One line a fact, names padded."""
-    width = max((len(name) for name, _ in pairs), default=0)
-    return [f"{indent}{name.ljust(width)}  {escape(value)}".rstrip() for name, value in pairs]
 
 
 def _entry(entry: Entry) -> Iterator[str]:
@@ -58,6 +45,7 @@ def render_verified(run: VerifiedRun) -> str:
     lines = [
         state,
         *(f"! {escape(problem)}" for problem in run.problems),
+        *(f"note: {escape(note)}" for note in run.notes),
         *facts(
             (
                 ("run", run.plan.run_id),

@@ -8,6 +8,8 @@ from boxeval.spec.outcome import FailureClass, Outcome, TaskState, Weight
 from boxeval.spec.report import Attempt, Report, TrialLine
 
 UNKNOWN = "unknown"
+Fact = tuple[str, str]
+"""A name and its value, for one line of a report."""
 
 
 class Kind(StrEnum):

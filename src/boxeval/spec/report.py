@@ -7,6 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from boxeval.spec.base import Natural, Record, Scalar, Sha256
+from boxeval.spec.estimates import Estimates, MeanEstimates
+from boxeval.spec.graded import CheckVerdict
 from boxeval.spec.outcome import Outcome
 from boxeval.spec.plan import PlannedImage, Provenance, SuiteRef
 from boxeval.spec.suite import Assertion
@@ -26,6 +28,13 @@ class Attempt(Record):
     started_at: str
     wall_ms: Natural
     outcome: Outcome
+
+
+class CheckLine(CheckVerdict):
+    """One check of a trial."""
+
+    id: str
+    grader: str
 
 
 class TrialLine(Record):
@@ -48,6 +57,7 @@ class TrialLine(Record):
     steps_ms: dict[str, int]
     metrics: dict[str, Scalar]
     evidence: tuple[EvidenceRef, ...]
+    checks: tuple[CheckLine, ...] = ()
     look: str = Field(description="The command that shows this trial.")
 
 
@@ -78,6 +88,7 @@ class Row(Record):
     expect: Literal["passed", "failed"] | None
     counts: Counts
     collected: dict[str, tuple[Scalar, ...]]
+    estimates: Estimates
 
 
 class Tokens(Record):
@@ -129,6 +140,7 @@ class Report(Record):
     checkpoint: str | None
     totals: Counts
     rows: tuple[Row, ...]
+    estimates: MeanEstimates = Field(description="Of the rows that declare no `expect: failed`.")
     trials: tuple[TrialLine, ...]
     tokens: Tokens
     cost: Cost

@@ -10,11 +10,15 @@ from boxeval.receipts.evidence import referenced_blobs
 from boxeval.receipts.trust import instant
 from boxeval.receipts.verify import VerifiedRun
 from boxeval.rules.attempts import by_trial, deciding
+from boxeval.rules.estimators import estimate, macro_average
 from boxeval.rules.metrics import holds
+from boxeval.spec.estimates import Estimates
+from boxeval.spec.graded import CheckSeen
 from boxeval.spec.outcome import FailureClass, TaskState, Weight
 from boxeval.spec.plan import PlannedTask
 from boxeval.spec.report import (
     Attempt,
+    CheckLine,
     Cost,
     Counts,
     EvidenceRef,
@@ -34,6 +38,7 @@ def aggregate(run: VerifiedRun) -> Report:
         raise TypeError("only a VerifiedRun can be counted")
     plan = run.plan
     lines = _lines(run)
+    rows = _rows(run, lines)
     return Report(
         run_id=plan.run_id,
         suite=plan.suite,
@@ -53,7 +58,8 @@ def aggregate(run: VerifiedRun) -> Report:
         key_label=run.key_label,
         checkpoint=run.checkpoint,
         totals=_counts(lines, len(run.missing)),
-        rows=_rows(run, lines),
+        rows=rows,
+        estimates=macro_average([row.estimates for row in rows if row.expect != "failed"]),
         trials=lines,
         tokens=_tokens(lines),
         cost=_cost(lines),
@@ -115,8 +121,13 @@ def _line(run_id: str, made: Sequence[Trial], task: PlannedTask) -> TrialLine:
         steps_ms=trial.steps_ms,
         metrics=trial.metrics,
         evidence=tuple(EvidenceRef(name=n, sha256=s) for n, s in referenced_blobs(trial.observations)),
+        checks=tuple(_check(check) for check in trial.observations.checks),
         look=f"boxeval show {run_id} {trial.trial_id}",
     )
+
+
+def _check(check: CheckSeen) -> CheckLine:
+    return CheckLine(**check.model_dump(include=set(CheckLine.model_fields)))
 
 
 def _attempt(trial: Trial) -> Attempt:
@@ -190,8 +201,15 @@ def _row(task: PlannedTask, lines: Sequence[TrialLine], missing: int) -> Row:
         title=task.title,
         expect=task.expect,
         counts=_counts(lines, missing),
+        estimates=_estimates(task, lines, len(lines) + missing),
         collected={name: tuple(line.metrics.get(name) for line in lines) for name in task.collect},
     )
+
+
+def _estimates(task: PlannedTask, lines: Sequence[TrialLine], planned: int) -> Estimates:
+    """k is the task's own, else as many as there are trials."""
+    scored = [line for line in lines if line.outcome.weight is Weight.SCORED]
+    return estimate([_passed(line) for line in scored], task.k or planned)
 
 
 def _tokens(lines: Sequence[TrialLine]) -> Tokens:
