@@ -217,7 +217,7 @@ def test_an_auth_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     auth = tmp_path / "auth.json"
     for size, code in ((1024 * 1024, 0), (1024 * 1024 + 1, 64)):
         install(monkeypatch, Controller(answered()).run_suite)
-        auth.write_bytes(b" " * size)
+        auth.write_bytes(b"{}".ljust(size))
         place = tmp_path / str(size)
         assert call(arguments(place, "--codex-auth-file", str(auth))) == code
 

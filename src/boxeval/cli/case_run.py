@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from boxeval.cli.case_options import CaseOptions
@@ -18,25 +18,20 @@ if TYPE_CHECKING:
     from boxeval.spec.case_result import CaseResult
 
 INVALID, INTERNAL = 64, 70
-AUTH_BYTES = 1024 * 1024
 _BEFORE = (UsageError, SuiteError, FixtureError, EngineError)
 """What a run that has begun does not raise: such faults are in its trials then."""
 
 
 def run_case(
-    case: CaseOptions,
-    *,
-    model: str | None,
-    jobs: int | None,
-    key: Path | None,
-    as_json: bool,
-    quiet: bool,
-    foreign: list[str],
+    case: CaseOptions, base: RunRequest, *, model: str | None, as_json: bool, quiet: bool, foreign: list[str]
 ) -> int:
-    """Run a case and print its result. `foreign` are flags of suite runs that were given. Returns the exit code."""
+    """Run a case and print its result; returns the exit code.
+
+    `base` has what case runs share with those of suites. `foreign` are flags of suite runs that were given.
+    """
     try:
         _refuse(case, foreign)
-        return _run(case, model, jobs, key, as_json, quiet)
+        return _run(case, base, model, as_json, quiet)
     except BoxevalError as error:
         code = INVALID if isinstance(error, _BEFORE) else INTERNAL
         for line in str(error).splitlines():
@@ -54,32 +49,22 @@ def _refuse(case: CaseOptions, foreign: list[str]) -> None:
     if case.codex_bin:
         warn("note: --codex-bin is not used: the agent of the image runs, whatever the host has")
     if case.codex_auth_file:
-        _check_auth(case.codex_auth_file)
+        from boxeval.run.codex_auth import key_in
+
+        key_in(case.codex_auth_file)
         warn("note: --codex-auth-file goes to the gateway alone, and only for a model of a provider")
 
 
-def _check_auth(path: Path) -> None:
-    from boxeval.receipts.storage import read_regular
-
-    try:
-        read_regular(path, AUTH_BYTES)
-    except OSError as error:
-        raise UsageError(f"--codex-auth-file: cannot be read: {error.strerror or error}") from None
-
-
-def _run(
-    case: CaseOptions, model: str | None, jobs: int | None, key: Path | None, as_json: bool, quiet: bool
-) -> int:
+def _run(case: CaseOptions, base: RunRequest, model: str | None, as_json: bool, quiet: bool) -> int:
     from boxeval.cli.run import execute
     from boxeval.run.case_choices import CaseChoices
-    from boxeval.run.events import RunRequest
     from boxeval.settings import load_settings
 
     assert case.case_file is not None
     names = CaseChoices.__dataclass_fields__.keys() & CaseOptions.__dataclass_fields__.keys()
     shared = {name: getattr(case, name) for name in names}
     choices = CaseChoices(**shared, model=model, protected_roots=tuple(case.protected_root or ()))
-    request = RunRequest(suite=case.case_file, jobs=jobs, key_file=key, case=choices.absolute())
+    request = replace(base, case=choices.absolute())
     return execute(request, None, load_settings(), partial(tell_case, as_json=as_json), quiet=quiet)
 
 

@@ -107,6 +107,7 @@ def run(
     """Run a suite, or with --case-file a case, and print its report. Progress goes to standard error."""
     if case.case_file is not None:
         from boxeval.cli.case_run import run_case
+        from boxeval.run.events import RunRequest
 
         own = {
             "SUITE": suite,
@@ -124,7 +125,8 @@ def run(
             "--format": form is not Format.TEXT,
         }
         foreign = [name for name, given in own.items() if given]
-        code = run_case(case, model=model, jobs=jobs, key=key, as_json=as_json, quiet=quiet, foreign=foreign)
+        base = RunRequest(case.case_file, jobs=jobs, key_file=key, keyring_file=keyring, record=record)
+        code = run_case(case, base, model=model, as_json=as_json, quiet=quiet, foreign=foreign)
         raise CaseExit(code)
     if given := case.given():
         raise UsageError(f"{', '.join(given)}: only with --case-file")

@@ -29,6 +29,7 @@ class CaseChoices:
     runtime_config_file: Path | None = None
     run_settings_file: Path | None = None
     case_id: str | None = None
+    codex_auth_file: Path | None = None
 
     def absolute(self) -> CaseChoices:
         """The same with paths that hold from any working directory."""

@@ -21,6 +21,7 @@ from boxeval.formats.suite_v2 import LoadedSuite
 from boxeval.run.case_choices import CaseChoices
 from boxeval.settings import PACKAGE, Settings
 from boxeval.spec.case_run import CaseRun, Route
+from boxeval.spec.models import UpstreamModel
 from boxeval.spec.runtime import Role
 
 
@@ -33,6 +34,11 @@ class PreparedCase:
     jobs: int | None
     seeds: Mapping[Role, Fixture]
     notes: tuple[str, ...]
+
+    @property
+    def asks_a_provider(self) -> bool:
+        """Whether the operator named a model that is asked over a network; a case says nothing of one by itself."""
+        return any(isinstance(model, UpstreamModel) for model in self.suite.suite.models.values())
 
 
 def prepare_case(

@@ -14,6 +14,7 @@ from boxeval.gateway.keyring import Keyring, read_keyring
 from boxeval.gateway.prices import priced
 from boxeval.gateway.sources import Sources
 from boxeval.rules.providers import place_of
+from boxeval.run.codex_auth import key_in
 from boxeval.run.events import RunRequest
 from boxeval.settings import Settings
 from boxeval.spec.models import (
@@ -46,7 +47,9 @@ def prepare_models(
     loaded: LoadedSuite, pairs: Sequence[tuple[Task, Target]], request: RunRequest, settings: Settings
 ) -> PreparedModels:
     """Raises `UsageError` for a key that is not there or may not go where the model is, or a bad cassette."""
-    keyring = read_keyring(request.keyring_file or settings.keyring_file, os.environ)
+    auth = request.case.codex_auth_file if request.case else None
+    environ = {**os.environ, **(key_in(auth) if auth else {})}
+    keyring = read_keyring(request.keyring_file or settings.keyring_file, environ)
     models, planned = loaded.suite.models, dict[str, PlannedModel](loaded.scripts)
     cassettes: dict[str, Cassette] = {}
     names = {

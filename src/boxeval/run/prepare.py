@@ -91,7 +91,8 @@ def prepare(
         for task, target in pairs
         if task.verify.extension is not None
     }
-    if not request.allow_network:
+    allow_network = request.allow_network or (case is not None and case.asks_a_provider)
+    if not allow_network:
         _refuse_network(sources)
         refuse_upstream(models.planned)
     recipes = {
@@ -127,7 +128,7 @@ def prepare(
             judge=request.judge,
             repeats=request.repeats,
             hermetic=settings.hermetic,
-            allow_network=request.allow_network,
+            allow_network=allow_network,
             case=case.run if case else None,
         )
     )
