@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from boxeval.formats.faults import Fault, env_faults
+from boxeval.formats.lint import forgeable
 from boxeval.formats.place import dotted, show
 from boxeval.formats.task_checks import assertion_faults, task_faults
 from boxeval.rules.providers import place_of
@@ -51,6 +52,7 @@ def suite_warnings(suite: Suite) -> Iterator[Fault]:
             if not METRICS[assertion.metric].measured:
                 where = ("tasks", index, "verify", "assertions", place, "metric")
                 yield where, f"`{assertion.metric}` is not measured by this version, so this cannot hold"
+        yield from ((("tasks", index, *path), message) for path, message in forgeable(task))
 
 
 def _ids(suite: Suite) -> Iterator[Fault]:
