@@ -28,6 +28,11 @@ def forgeable(task: Task) -> Iterator[Fault]:
         if runner is None:
             continue
         if _PIPED.search(command):
+            said = "can be printed by the code under test; let its exit code decide"
+            yield place, f"what {runner.name} prints {said}"
+        plants = runner.plants.items()
+        if left := [path for path, harmless in plants if not _kept_out(task, path, command, harmless)]:
+            planted = " or ".join(f"`{path}`" for path in left)
             said = f"{runner.name} can be silenced by {planted}, which the candidate may plant"
             yield place, f"{said}; `protect` it, put it into `verify.files`, or {runner.mend}"
     yield from _patterns(task)
