@@ -30,8 +30,8 @@ def preflight(loaded: LoadedSuite, examiner: Examiner) -> tuple[Problem, ...]:
         raise SuiteError(in_order(problems))
     for index, task in enumerate(loaded.suite.tasks):
         for number, said in _fails_itself(task, loaded.scripts.get(f"task:{task.id}"), examiner):
-            place = ("tasks", index, "verify", "checks", number)
-            warnings.append(loaded.source.problem(place, said))
+            spot = ("tasks", index, "verify", "checks", number)
+            warnings.append(loaded.source.problem(spot, said))
     return tuple(in_order(warnings))
 
 
