@@ -28,7 +28,7 @@ run: images  ## Run the quickstart suite and print its report
 
 test: setup-dev  ## Lint, build the images and run every test (TESTS=path for some)
 	@$(MAKE) --no-print-directory lint-only
-	@$(VENV)/boxeval images build
+	@$(VENV)/boxeval images build --agent codex --agent claude --agent opencode --agent mini-swe-agent
 	@$(PYTEST) $(TESTS)
 
 test-fast:  ## Run the tests that need no engine and are quick

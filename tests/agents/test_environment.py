@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from boxeval.agents.environment import candidate_environment, credential_like, grader_environment
+from boxeval.agents.hosts import host_of
 from boxeval.agents.interface import ModelAccess
 from boxeval.agents.registry import agent_for
 from boxeval.spec.plan import PlannedTask
-from boxeval.spec.suite import RunnerKind
+from boxeval.spec.suite import Runner, RunnerKind
 
 IMAGE_PATH = "/usr/local/bin:/usr/bin:/bin"
 ACCESS = ModelAccess("http://127.0.0.1:8080/t/token/v1", "boxeval-placeholder", "small")
@@ -213,4 +214,6 @@ def test_the_reference_agent_gets_a_long_prompt_by_stdin() -> None:
 
 
 def test_every_kind_has_an_agent() -> None:
-    assert all(agent_for(kind) for kind in RunnerKind)
+    adapters = {RunnerKind.AGENT: host_of(Runner(kind=RunnerKind.AGENT, agent="codex"))}
+    for kind in RunnerKind:
+        assert adapters.get(kind) or host_of(Runner(kind=kind)) or agent_for(kind)

@@ -95,7 +95,7 @@ def test_accepted(tmp_path: Path, changes: list[tuple[str, object]]) -> None:
         (with_steps({**ONE, "runner": {}}), "tasks[0].steps[0]: unknown key `runner`"),
         ([*with_steps({"id": "one", "prompt": "x"}), ("matrix.targets.0.model", None)], "tasks[0].steps: a prompt needs `script`, or a model"),
         ([(T + "steps", [ONE])], "tasks[0].runner.command: `command` cannot stand beside `steps`"),
-        ([(T + "steps", [{"id": "one", "prompt": "x"}]), (T + "runner", {"kind": "external-command"})], "needs a runner of kind `scripted`, and this task has `external-command`"),
+        ([(T + "steps", [{"id": "one", "prompt": "x"}]), (T + "runner", {"kind": "external-command"})], "needs a runner of kind `scripted` or `agent`, and this task has `external-command`"),
     ],
 )  # fmt: skip
 def test_refused(tmp_path: Path, changes: list[tuple[str, object]], said: str) -> None:
@@ -129,7 +129,7 @@ def test_a_step_falls_back_on_its_task(tmp_path: Path) -> None:
     ]
     text = changed(*with_steps(*steps), (T + "writes", ["a.txt"]), (T + "timeoutMs", 60_000))
     suite = load(tmp_path, text).suite
-    one, two, three = steps_of(suite, suite.tasks[0])
+    one, two, three = steps_of(suite, suite.tasks[0], suite.matrix.targets[0])
     assert (one.writes, two.writes, three.writes) == (("a.txt",), (), ("a.txt",))
     assert (one.timeout_ms, two.timeout_ms, three.timeout_ms) == (60_000, 5, 60_000)
     assert (two.verify_timeout_ms, three.verify_timeout_ms) == (60_000, 7)

@@ -288,16 +288,7 @@ def test_task_ids_are_unique(tmp_path: Path, first: str, second: str, said: str)
             {"network": "bridge"},
             "defaults.network: network `bridge` is not supported yet by this version",
         ),
-        (
-            "matrix.targets.0.agent",
-            "codex",
-            "matrix.targets[0].agent: `agent` is not supported yet by this version",
-        ),
         ("tasks.0.image", {"build": "."}, "tasks[0].image: `build` is not supported yet by this version"),
-        *(
-            ("tasks.0.runner.kind", kind, f"tasks[0].runner.kind: runner kind `{kind}` is not supported yet")
-            for kind in ("agent", "clio-run", "context-index", "context-init")
-        ),
     ],
 )
 def test_later_grammar_is_refused_by_name_alone(tmp_path: Path, path: str, value: object, said: str) -> None:
@@ -342,14 +333,6 @@ def test_a_pattern_that_matches_no_file_of_an_inline_fixture_is_a_warning(
     assert warning.path == "tasks[0].verify.forbidPaths[0]"
     assert f"`{pattern}` matches no file" in warning.message
     assert warning.line > 0
-
-
-def test_an_assertion_on_a_metric_that_is_not_measured_yet_is_a_warning(tmp_path: Path) -> None:
-    loaded = load(
-        tmp_path,
-        changed((T + "verify.assertions", [{"metric": "context.indexedFiles", "op": "eq", "value": 1}])),
-    )
-    assert "is not measured by this version" in loaded.warnings[0].message
 
 
 @pytest.mark.contract("S3")

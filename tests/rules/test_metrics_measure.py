@@ -7,6 +7,7 @@ import pytest
 
 import run_samples as samples
 from boxeval.rules.metrics import holds, measure
+from boxeval.spec.agent_record import AgentRecord, ClaimedUsage, ContextIndex, TurnEnd, TurnRecord
 from boxeval.spec.base import Scalar
 from boxeval.spec.chaos import Fault, FaultSignal
 from boxeval.spec.metrics import METRICS
@@ -18,6 +19,36 @@ TASK = samples.task()
 
 def metric(name: str, observed: Observations, task: Any = TASK) -> Scalar:
     return measure(task, observed, 777)[name]
+
+
+AGENT = AgentRecord(
+    host="boxeval.host.codex",
+    turns=(
+        TurnRecord(
+            turn="agent",
+            end=TurnEnd.COMPLETED,
+            usage=ClaimedUsage(input=200, output=40, cost_usd=0.5),
+            context=ContextIndex(indexed_files=3, coverage=0.5, structural_hash="h", digest_tokens=9),
+        ),
+    ),
+)
+
+
+@pytest.mark.contract("S21", "V15")
+def test_an_agent_s_own_usage_stays_apart_and_is_whole_or_nothing() -> None:
+    def measured(*usages: ClaimedUsage | None) -> list[object]:
+        turns = tuple(TurnRecord(turn=str(n), end=TurnEnd.COMPLETED, usage=u) for n, u in enumerate(usages))
+        record = AgentRecord(host="boxeval.host.codex", turns=turns)
+        found = measure(TASK, samples.seen(traffic=samples.traffic(), agent_record=record), 1)
+        return [
+            found[f"receiptUsage.{name}"] for name in ("measured", "receiptCount", "totalTokens", "costUsd")
+        ]
+
+    one, free = ClaimedUsage(input=200, output=40, cost_usd=0.5), ClaimedUsage(input=7, output=3)
+    assert measured(one, one) == [True, 2, 480, 1.0]
+    assert measured(one, free) == [True, 2, 250, None]
+    assert measured(one, None) == [False, None, None, None]
+    assert measured() == [False, None, None, None]
 
 
 @pytest.mark.contract("S31")
@@ -37,9 +68,10 @@ def test_the_registry_and_the_measurement_name_the_same_metrics_and_types() -> N
         enforced=enforced,
         journal=samples.journal(),
         checks=(samples.checked("regex"),),
+        agent_record=AGENT,
     )
     found = measure(task, observed, 1)
-    assert set(found) == {name for name, entry in METRICS.items() if entry.measured}
+    assert set(found) == set(METRICS)
     for name, value in found.items():
         assert METRICS[name].accepts(value), name
     assert set(measure(TASK, samples.fault("setup_failed"), 1)) == set(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from boxeval.agents.external_command import ExternalCommand
+from boxeval.agents.hosts import host_of
 from boxeval.agents.interface import Agent
 from boxeval.agents.scripted import JOURNAL, ReferenceAgent
 from boxeval.spec.plan import PlannedTask
@@ -15,8 +16,13 @@ AGENTS: dict[RunnerKind, Agent] = {
 
 
 def agent_for(kind: RunnerKind) -> Agent:
-    """The agent of a runner kind; every kind has one."""
+    """The agent of a runner kind that needs no adapter of `boxeval.agents.hosts`."""
     return AGENTS[kind]
+
+
+def keeps_state(task: PlannedTask) -> bool:
+    """Whether boxeval reads something out of the home when the task's turns are over."""
+    return host_of(task.runner) is not None or journal_of(task) is not None
 
 
 def journal_of(task: PlannedTask) -> str | None:

@@ -19,13 +19,20 @@ def add_to(app: typer.Typer) -> None:
 
 
 @images_app.command()
-def build(as_json: Json = False) -> None:
+def build(
+    agents: Annotated[
+        list[str] | None,
+        typer.Option("--agent", metavar="NAME", help="The image of this agent too, or of `all`; repeatable."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Build every image that is missing; the base is pulled, or made from packages without a registry."""
     from boxeval.reports.words import size
     from boxeval.sandbox.engine import connect
-    from boxeval.sandbox.images import build_all
+    from boxeval.sandbox.images import agent_images, build_all
 
-    built = build_all(connect(), note=warn)
+    wanted = agent_images(agents or [])
+    built = build_all(connect(), wanted, note=warn)
     if as_json:
         say_json([camel(image) for image in built])
         return

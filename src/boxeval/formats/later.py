@@ -7,7 +7,7 @@ from typing import Any
 from boxeval.formats.place import show
 from boxeval.formats.typed import Refusals
 from boxeval.spec.base import Record
-from boxeval.spec.suite import Defaults, Runner, Suite, SuiteInfo, Target, Task
+from boxeval.spec.suite import Defaults, Suite, SuiteInfo, Task
 
 NOT_YET = "is not supported yet by this version"
 
@@ -15,18 +15,11 @@ _KEYS: dict[type[Record], tuple[str, ...]] = {
     Suite: ("evidence",),
     SuiteInfo: ("suite",),
     Defaults: ("kind", "evidence"),
-    Target: ("agent",),
     Task: (
         *("kind", "deviation", "tier", "services"),
         "evidence",
     ),
-    Runner: ("agent",),
 }
-_RUNNERS = ("agent", "clio-run", "context-index", "context-init")
-
-
-def _kind(value: Any) -> str | None:
-    return f"runner kind {show(value)} {NOT_YET}" if value in _RUNNERS else None
 
 
 def _image(value: Any) -> str | None:
@@ -43,5 +36,5 @@ def _network(value: Any) -> str | None:
 
 REFUSALS = Refusals(
     keys={model: dict.fromkeys(names, NOT_YET) for model, names in _KEYS.items()},
-    values={"kind": _kind, "image": _image, "network": _network},
+    values={"image": _image, "network": _network},
 )

@@ -80,8 +80,7 @@ _METRICS_HEAD = """# Metrics
 
 Generated from `boxeval.spec.metrics` (`python -m boxeval.formats.reference docs`); do not edit.
 
-A metric that was not measured is null, and every comparison with it fails, `neq` too. The last column says
-whether this version measures it at all.
+A metric that was not measured is null, and every comparison with it fails, `neq` too.
 """
 
 
@@ -127,11 +126,8 @@ def _checks(shared: dict[str, Any]) -> Iterator[str]:
 
 def metrics_page() -> str:
     """The page on metrics, in Markdown."""
-    rows = (
-        (f"`{m.name}`", m.type, m.unit, m.meaning, m.source, "yes" if m.measured else "no")
-        for m in METRICS.values()
-    )
-    return f"{_METRICS_HEAD}\n{_table(('metric', 'type', 'unit', 'meaning', 'source', 'measured'), rows)}"
+    rows = ((f"`{m.name}`", m.type, m.unit, m.meaning, m.source) for m in METRICS.values())
+    return f"{_METRICS_HEAD}\n{_table(('metric', 'type', 'unit', 'meaning', 'source'), rows)}"
 
 
 def _section(name: str, schema: dict[str, Any], shared: dict[str, Any], level: int) -> Iterator[str]:

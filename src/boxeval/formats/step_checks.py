@@ -12,6 +12,7 @@ from boxeval.spec.workspace import WorkspaceKind
 
 _OF_ONE_TURN = ("command", "commands", "args", "prompt", "stdin")
 """What a runner says of its only turn, and steps say for themselves."""
+_ASKED = (RunnerKind.SCRIPTED, RunnerKind.AGENT, RunnerKind.CLIO_RUN)
 
 
 def step_faults(task: Task) -> Iterator[Fault]:
@@ -57,6 +58,9 @@ def _step_faults(task: Task, step: Step) -> Iterator[Fault]:
 def _prompt_faults(task: Task, prompt: str) -> Iterator[Fault]:
     if not prompt.strip():
         yield ("prompt",), "is empty"
-    if "runner" in task.model_fields_set and task.runner.kind is not RunnerKind.SCRIPTED:
-        yield ("prompt",), f"needs a runner of kind `scripted`, and this task has `{task.runner.kind}`"
+    if "runner" in task.model_fields_set and task.runner.kind not in _ASKED:
+        yield (
+            ("prompt",),
+            f"needs a runner of kind `scripted` or `agent`, and this task has `{task.runner.kind}`",
+        )
     yield from below("prompt", text_faults(prompt))

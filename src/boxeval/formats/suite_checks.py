@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from boxeval.formats.agent_checks import agent_faults
 from boxeval.formats.faults import Fault, env_faults
 from boxeval.formats.lint import forgeable
 from boxeval.formats.place import dotted, show
 from boxeval.formats.task_checks import assertion_faults, task_faults
 from boxeval.rules.providers import place_of
 from boxeval.rules.selection import asks_a_model
-from boxeval.spec.metrics import METRICS, did_you_mean
+from boxeval.spec.metrics import did_you_mean
 from boxeval.spec.models import ReplayModel, UpstreamModel
 from boxeval.spec.suite import Suite
 
@@ -33,6 +34,7 @@ def suite_faults(suite: Suite) -> Iterator[Fault]:
             (("matrix", "targets", index, "env", *path), message) for path, message in env_faults(target.env)
         )
     yield from _models(suite)
+    yield from agent_faults(suite)
     yield from _images(suite)
     for index, task in enumerate(suite.tasks):
         yield from ((("tasks", index, *path), message) for path, message in task_faults(task))
@@ -48,10 +50,6 @@ def suite_faults(suite: Suite) -> Iterator[Fault]:
 def suite_warnings(suite: Suite) -> Iterator[Fault]:
     """Right, and yet surely not what was meant."""
     for index, task in enumerate(suite.tasks):
-        for place, assertion in enumerate(task.verify.assertions):
-            if not METRICS[assertion.metric].measured:
-                where = ("tasks", index, "verify", "assertions", place, "metric")
-                yield where, f"`{assertion.metric}` is not measured by this version, so this cannot hold"
         yield from ((("tasks", index, *path), message) for path, message in forgeable(task))
 
 
@@ -112,6 +110,6 @@ def _models(suite: Suite) -> Iterator[Fault]:
     lacking = [target.id for target in suite.matrix.targets if not (target.model or suite.defaults.model)]
     for index, task in enumerate(suite.tasks):
         if asks_a_model(task) and task.runner.script is None and lacking:
-            who = "a prompt" if task.steps else "kind `scripted`"
+            who = "a prompt" if task.steps else f"kind `{task.runner.kind}`"
             message = f"{who} needs `script`, or a model, and target {show(lacking[0])} has none"
             yield ("tasks", index, "steps" if task.steps else "runner"), message

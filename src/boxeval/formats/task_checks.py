@@ -55,7 +55,15 @@ _WORKSPACE_TAKES: Mapping[WorkspaceKind, tuple[str, ...]] = {
 _RUNNER_TAKES: Mapping[RunnerKind, tuple[str, ...]] = {
     RunnerKind.EXTERNAL_COMMAND: ("command", "commands", "args", "stdin"),
     RunnerKind.SCRIPTED: ("prompt", "script", "permissions", "options"),
+    RunnerKind.AGENT: (
+        *("agent", "host", "prompt", "script", "permissions", "options"),
+        *("command", "commands", "args", "stdin"),
+    ),
+    RunnerKind.CLIO_RUN: ("host", "prompt", "script"),
+    RunnerKind.CONTEXT_INDEX: ("host", "args"),
+    RunnerKind.CONTEXT_INIT: ("host", "args"),
 }
+_UNASKED = (RunnerKind.CONTEXT_INDEX, RunnerKind.CONTEXT_INIT)
 _COMMON = ("kind", "setup", "size_limit", "env", "cwd", "timeout_ms")
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]*")
 _ORDERING = (Op.LT, Op.LTE, Op.GT, Op.GTE)
@@ -142,13 +150,14 @@ def url_fault(url: str) -> str | None:
 
 def runner_faults(runner: Runner) -> Iterator[Fault]:
     """Fields that the kind does not take or needs. Where a script comes from is checked with the models."""
-    if runner.kind is RunnerKind.EXTERNAL_COMMAND:
+    who = f"agent `{runner.agent}`" if runner.agent else f"kind `{runner.kind}`"
+    if runner.kind is RunnerKind.EXTERNAL_COMMAND or runner.agent == "command":
         if (runner.command is None) == (not runner.commands):
-            yield (), "kind `external-command` needs exactly one of `command` and `commands`"
+            yield (), f"{who} needs exactly one of `command` and `commands`"
         if runner.args is not None and runner.command is None:
             yield ("args",), "needs `command`"
-    elif not (runner.prompt or "").strip():
-        yield (), "kind `scripted` needs `prompt`"
+    elif runner.kind not in _UNASKED and not (runner.prompt or "").strip():
+        yield (), f"{who} needs `prompt`"
     if runner.command is not None:
         yield from below("command", text_faults(runner.command))
     yield from commands_faults("commands", runner.commands)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from boxeval.spec.agent_record import AgentRecord
 from boxeval.spec.box import BoxResult
 from boxeval.spec.trial import Collected, EntryKind, Observations
 
@@ -32,6 +33,8 @@ def referenced_blobs(seen: Observations) -> Iterator[tuple[str, str]]:
             yield f"judged {one.document.name}", one.document.sha256
     if seen.judge_traffic and seen.judge_traffic.log:
         yield "judge's traffic", seen.judge_traffic.log
+    if seen.agent_record:
+        yield from _of_agent(seen.agent_record)
     yield from _files("", seen.collected)
     for step in seen.steps:
         yield from _files(f" of step {step.id}", step.collected)
@@ -41,6 +44,17 @@ def referenced_blobs(seen: Observations) -> Iterator[tuple[str, str]]:
         yield "model traffic", seen.traffic.log
     if seen.journal and seen.journal.sha256:
         yield "session ledger", seen.journal.sha256
+
+
+def _of_agent(record: AgentRecord) -> Iterator[tuple[str, str]]:
+    for turn in record.turns:
+        for artifact in turn.artifacts:
+            if artifact.sha256:
+                yield f"{artifact.id} of {turn.turn}", artifact.sha256
+    trees = (record.transcripts, *record.artifacts)
+    for tree in (tree for tree in trees if tree):
+        for file in tree.files:
+            yield f"{tree.id} {file.path}", file.sha256
 
 
 def _files(whose: str, collected: Collected | None) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from boxeval.rules import criteria, forbidden, grading
 from boxeval.rules.endings import breach, describe, ended_badly, ended_by_memory, lost, one_line
 from boxeval.rules.rows import execution_of, failed, ungraded, void
-from boxeval.rules.turns import Turn, has_boundary, self_inflicted, turns, unfinished
+from boxeval.rules.turns import Turn, has_boundary, record_of, self_inflicted, turns, unfinished
+from boxeval.spec.agent_record import TurnRecord
 from boxeval.spec.box import BoxResult
 from boxeval.spec.outcome import Execution, FailureClass, Grading, Outcome, TaskState, VerdictClass, Weight
 from boxeval.spec.plan import PlannedTask
@@ -65,6 +66,9 @@ def _broken_turn(task: PlannedTask, seen: Observations) -> Outcome | None:
         if reason := turn.box and breach(turn.box):
             return void(FailureClass.ISOLATION_FAILED, f"{turn.name}: {reason}")
     for turn in taken:
+        if refused := _refused(record_of(turn, seen)):
+            return void(*refused)
+    for turn in taken:
         if turn.box and ended_by_memory(turn.box):
             continue  # the candidate's doing: see `unfinished`
         if reason := _box_fault(turn.box):
@@ -80,6 +84,16 @@ def _broken_turn(task: PlannedTask, seen: Observations) -> Outcome | None:
     for turn in taken:
         if reason := _spawn_fault(turn):
             return void(FailureClass.COMMAND_ERROR, reason)
+    return None
+
+
+def _refused(record: TurnRecord | None) -> tuple[FailureClass, str] | None:
+    """Why the probe kept an agent from beginning."""
+    found = record.preflight if record else None
+    if found and found.breaches:
+        return FailureClass.ISOLATION_FAILED, f"the probe before the turn: {'; '.join(found.breaches)}"
+    if found and found.broken:
+        return FailureClass.COMMAND_ERROR, f"the probe before the turn: {found.broken}"
     return None
 
 

@@ -8,6 +8,7 @@ import re
 from pathlib import PurePosixPath
 
 from boxeval.rules import boundary
+from boxeval.rules.agent_metrics import calls_that, of_record
 from boxeval.rules.chaos import killed_from_outside, of_chaos
 from boxeval.rules.checks import judge_checks
 from boxeval.rules.endings import exit_code
@@ -15,6 +16,7 @@ from boxeval.rules.journal_metrics import of_journal
 from boxeval.rules.paths import is_git_internal
 from boxeval.rules.reduction import mean_score
 from boxeval.rules.turns import turns
+from boxeval.spec.agent_record import CallEnd
 from boxeval.spec.base import Scalar
 from boxeval.spec.box import BoxResult
 from boxeval.spec.graded import CheckStatus
@@ -44,9 +46,12 @@ def measure(task: PlannedTask, seen: Observations, wall_ms: int) -> dict[str, Sc
     wire, journal = _of_traffic(seen.traffic), of_journal(task, seen)
     if journal["tools.failed"] is None:
         journal["tools.failed"] = wire["tools.failed"]
+    if journal["tools.blocked"] is None:
+        journal["tools.blocked"] = calls_that(seen.agent_record, CallEnd.BLOCKED)
     return {
         "latency.wallMs": wall_ms,
         **wire,
+        **of_record(seen.agent_record, seen.journal),
         **_of_changes(seen),
         "verifier.exitCode": _last_exit(seen.grader),
         "task.exitCode": (task_exit := _last_exit(seen.measure)),

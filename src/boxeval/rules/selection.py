@@ -11,12 +11,19 @@ from boxeval.spec.extension_use import COMMANDS
 from boxeval.spec.metrics import did_you_mean
 from boxeval.spec.models import PlannedModel
 from boxeval.spec.plan import PlannedStep
-from boxeval.spec.suite import RunnerKind, Suite, Target, Task, Verify
+from boxeval.spec.suite import Runner, RunnerKind, Suite, Target, Task, Verify
 
+AGENT_IMAGES = "boxeval/agents/"
+"""What the names of the agents' images begin with."""
 DEFAULT_IMAGE = "boxeval/base"
 GRADER_IMAGE = "boxeval/grader"
 DEFAULT_POLICY = "default"
 DEFAULT_TIMEOUT_MS = 60_000
+AGENT_TIMEOUT_MS = 600_000
+"""Of a turn of an agent of others, whose model takes its time."""
+
+_OTHER_KINDS = {"reference": RunnerKind.SCRIPTED, "command": RunnerKind.EXTERNAL_COMMAND}
+_WITH_MODEL = (RunnerKind.SCRIPTED, RunnerKind.AGENT, RunnerKind.CLIO_RUN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +62,24 @@ def select(suite: Suite, selection: Selection) -> tuple[tuple[Target, ...], tupl
 
 
 def image_of(suite: Suite, task: Task, target: Target) -> str:
-    """Image of the candidate's box."""
-    return _named_image(suite, task, target) or DEFAULT_IMAGE
+    """Image of the candidate's box: a named one, else that of its agent."""
+    if named := _named_image(suite, task, target):
+        return named
+    agent = runner_of(task, target).agent
+    return f"{AGENT_IMAGES}{agent}" if agent else DEFAULT_IMAGE
+
+
+def runner_of(task: Task, target: Target) -> Runner:
+    """The runner of a task with its agent. Agents that are other kinds by another name become these kinds."""
+    runner = task.runner
+    if runner.kind is not RunnerKind.AGENT:
+        return runner
+    agent = runner.agent or target.agent
+    if agent is None:
+        raise UsageError(f"task `{task.id}` names no agent, and neither does target `{target.id}`")
+    if kind := _OTHER_KINDS.get(agent):
+        return runner.model_copy(update={"kind": kind, "agent": None})
+    return runner.model_copy(update={"agent": agent})
 
 
 def grader_image_of(suite: Suite, task: Task, target: Target) -> str:
@@ -71,19 +94,23 @@ def policy_of(suite: Suite, task: Task, target: Target) -> str:
 
 def timeouts_of(suite: Suite, task: Task) -> tuple[int, int]:
     """Deadlines in milliseconds: the candidate's turn, and all commands of the grader together."""
-    whole = task.timeout_ms or suite.defaults.timeout_ms or DEFAULT_TIMEOUT_MS
-    return min(task.runner.timeout_ms or whole, whole), task.verify.timeout_ms or whole
+    said = task.timeout_ms or suite.defaults.timeout_ms
+    turn = said or (AGENT_TIMEOUT_MS if task.runner.kind is RunnerKind.AGENT else DEFAULT_TIMEOUT_MS)
+    whole = said or DEFAULT_TIMEOUT_MS
+    return min(task.runner.timeout_ms or turn, turn), task.verify.timeout_ms or whole
 
 
-def steps_of(suite: Suite, task: Task) -> tuple[PlannedStep, ...]:
+def steps_of(suite: Suite, task: Task, target: Target) -> tuple[PlannedStep, ...]:
     """The steps of a task, each with a runner of its own, with what applies if it says nothing."""
     turn_ms, check_ms = timeouts_of(suite, task)
+    runner = runner_of(task, target)
+    asked = RunnerKind.SCRIPTED if runner.kind is RunnerKind.EXTERNAL_COMMAND else runner.kind
     return tuple(
         PlannedStep(
             id=step.id,
-            runner=task.runner.model_copy(
+            runner=runner.model_copy(
                 update={
-                    "kind": RunnerKind.SCRIPTED if step.command is None else RunnerKind.EXTERNAL_COMMAND,
+                    "kind": asked if step.command is None else RunnerKind.EXTERNAL_COMMAND,
                     "prompt": step.prompt,
                     "command": step.command,
                     "timeout_ms": None,
@@ -99,10 +126,10 @@ def steps_of(suite: Suite, task: Task) -> tuple[PlannedStep, ...]:
 
 
 def asks_a_model(task: Task) -> bool:
-    """Whether a turn of the task is the reference agent's."""
+    """Whether a turn of the task is that of an agent with a model."""
     if task.steps:
         return any(step.command is None for step in task.steps)
-    return task.runner.kind is RunnerKind.SCRIPTED
+    return task.runner.kind in _WITH_MODEL and task.runner.agent != "command"
 
 
 def model_of(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from boxeval.rules.chaos import injected_words
 from boxeval.rules.endings import describe, ended_badly, ended_by_memory, limit_hit
+from boxeval.spec.agent_record import TurnEnd, TurnRecord
 from boxeval.spec.box import BoxResult, CommandResult
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.plan import PlannedStep, PlannedTask
@@ -77,7 +78,16 @@ def unfinished(task: PlannedTask, seen: Observations) -> Unfinished | None:
             found = _unfinished(turn, turn.box, *bad, seen)
             injected = injected_words(task, turn.box)
             return replace(found, detail=f"{found.detail}; {injected}") if injected else found
+        if (said := record_of(turn, seen)) and said.end is not TurnEnd.COMPLETED:
+            return Unfinished(FailureClass.RUNNER_FAILED, None, f"{turn.name}: {said.reason}")
     return None
+
+
+def record_of(turn: Turn, seen: Observations) -> TurnRecord | None:
+    """What an agent of others said of this turn."""
+    records = seen.agent_record.turns if seen.agent_record else ()
+    name = turn.step.id if turn.step else turn.name
+    return next((record for record in records if record.turn == name), None)
 
 
 def _unfinished(

@@ -117,8 +117,11 @@ class Box:
         for fault in faults:
             self._connection.send(b"S", fault.frame())
 
-    def run(self, job: Job, *, last: bool) -> CommandEnd:
-        """Run one command to its end. After `last`, a failure or a timeout the box ends too."""
+    def run(self, job: Job, *, last: bool, aside: bool = False) -> CommandEnd:
+        """Run one command to its end. After `last`, a failure or a timeout the box ends too.
+
+        One that runs `aside` is not of the turn, and so is not among the commands of `end`.
+        """
         cap = self.spec.policy.limits.output_kib * 1024
         out, err = Bounded(job.stdout_bytes or cap), Bounded(job.stderr_bytes or cap)
         began = time.monotonic()
@@ -131,7 +134,8 @@ class Box:
                 raise
             wall_ms = int((time.monotonic() - began) * 1000)
             end = CommandEnd(None, signal.SIGKILL, False, None, wall_ms, out, err)
-        self.end.commands.append(end)
+        if not aside:
+            self.end.commands.append(end)
         if end.timed_out and end.stalled_ms > self._engine.waits.stall_ms:
             # A command that prints waits for the engine, and its deadline goes on.
             self.end.error = f"the engine took no output for {end.stalled_ms} ms before the deadline"

@@ -12,9 +12,11 @@ import io
 import re
 import secrets
 import tarfile
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from itertools import chain
+from typing import IO, Any
 
 from boxeval.errors import EngineError, ImageError, StorageError
 from boxeval.sandbox.engine import Engine, engine_errors
@@ -24,10 +26,12 @@ from boxeval.sandbox.image_info import (
     LABEL_PACKAGES,
     LABEL_RECIPE,
     ImageInfo,
+    architecture_of,
     finished,
     inspect,
 )
 from boxeval.sandbox.recipes import NEEDS_NETWORK, ROOTFS, Recipe, RecipeFile, pack
+from boxeval.sandbox.registry_packages import LISTED, fetch, listed, needs_python, wants_packages
 from boxeval.sandbox.rootfs import ImageOrigin, Origin, PackagesOrigin, import_packages
 from boxeval.settings import load_settings
 
@@ -69,7 +73,29 @@ def _make(engine: Engine, recipe: Recipe, origin: Origin, draft: str, note: Note
         arguments["ORIGIN"] = origin.reference
     # The host's network, so that it works where the engine's bridge has no way out.
     network = "host" if recipe.name in NEEDS_NETWORK else "none"
-    _run_build(engine, draft, recipe.files, arguments, {}, network)
+    with tempfile.TemporaryFile() as context:
+        if wants_packages(recipe):
+            _pack_agent(engine, recipe, context, note)
+        else:
+            pack(recipe.files, context)
+        context.seek(0)
+        _run_build(engine, draft, context, arguments, {}, network)
+
+
+def _pack_agent(engine: Engine, recipe: Recipe, context: IO[bytes], note: Note) -> None:
+    """The build context of an agent's image: its recipe, and what its packages hold."""
+    architecture = architecture_of(engine)
+    python = None
+    if needs_python(recipe):
+        installed = _read_file(engine, recipe.parents[0].tag, PACKAGES_FILE).decode()
+        found = re.search(r"^python(3\.[0-9]+)(?:-minimal)?=", installed, re.MULTILINE)
+        if found is None:
+            raise ImageError(f"{recipe.parents[0].tag}: its list of packages has no Python")
+        python = found[1]
+    note(f"fetching the packages of {recipe.name} with this machine's own clients, where they are not cached")
+    fetched = fetch(recipe, architecture, python, load_settings().cache_dir / "packages")
+    own = RecipeFile(LISTED, listed(recipe, architecture))
+    pack(chain(recipe.files, (own,), fetched), context)
 
 
 @contextmanager
@@ -95,8 +121,10 @@ def _finish(engine: Engine, recipe: Recipe, draft: str) -> None:
         LABEL_PACKAGES: hashlib.sha256(packages).hexdigest(),
         LABEL_CACHE: "1",
     }
-    last_step = RecipeFile("Dockerfile", f"FROM {draft}\n".encode())
-    image = _run_build(engine, "", (last_step,), {}, labels, "none")
+    context = io.BytesIO()
+    pack((RecipeFile("Dockerfile", f"FROM {draft}\n".encode()),), context)
+    context.seek(0)
+    image = _run_build(engine, "", context, {}, labels, "none")
     with engine_errors(f"name {recipe.tag}"):
         # A user with other locks may have been faster, and then our image is one too many.
         if finished(engine, recipe):
@@ -108,7 +136,7 @@ def _finish(engine: Engine, recipe: Recipe, draft: str) -> None:
 def _run_build(
     engine: Engine,
     tag: str,
-    files: tuple[RecipeFile, ...],
+    context: IO[bytes],
     arguments: dict[str, str],
     labels: dict[str, str],
     network: str,
@@ -118,7 +146,7 @@ def _run_build(
     image, error = "", ""
     with engine_errors(f"build {tag}"):
         messages: Iterator[dict[str, Any]] = engine.api.build(
-            fileobj=io.BytesIO(pack(files)),
+            fileobj=context,
             custom_context=True,
             tag=tag or None,
             buildargs=arguments,

@@ -78,9 +78,14 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 """The kernel's words, which an engine uses for itself, in the words that images use."""
 
 
+def architecture_of(engine: Engine) -> str:
+    """The engine's architecture in the words of images."""
+    return _ARCHITECTURES.get(engine.facts.architecture, engine.facts.architecture)
+
+
 def require_architecture(engine: Engine, name: str, image: dict[str, Any]) -> None:
     """Refuse an image that this engine could run under emulation at best."""
-    ours = _ARCHITECTURES.get(engine.facts.architecture, engine.facts.architecture)
+    ours = architecture_of(engine)
     theirs = image.get("Architecture") or ours
     if theirs != ours:
         raise ImageError(f"{name}: made for {theirs}, this engine runs {ours}; name an image for {ours}")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
 from docker.errors import APIError
 
-from boxeval.errors import ImageError
+from boxeval.errors import ImageError, UsageError
 from boxeval.sandbox.build import DRAFT, Note, build, lock
 from boxeval.sandbox.engine import Engine, engine_errors
 from boxeval.sandbox.image_info import (
@@ -22,15 +23,19 @@ from boxeval.sandbox.image_info import (
     require_architecture,
 )
 from boxeval.sandbox.pull import RegistryError, pull
-from boxeval.sandbox.recipes import FINAL, PARENTS, ROOTFS, load_recipe
+from boxeval.sandbox.recipes import AGENT_IMAGES, FINAL, PARENTS, ROOTFS, load_recipe
+from boxeval.sandbox.registry_packages import agent_version
 from boxeval.sandbox.rootfs import DEBIAN_IMAGE, ImageOrigin, Origin, packages_origin
 
 __all__ = [
     "BASE",
     "GRADER",
     "KEEPER",
+    "AgentImage",
     "ImageInfo",
     "StoredImage",
+    "agent_image_states",
+    "agent_images",
     "build_all",
     "ensure",
     "list_images",
@@ -57,13 +62,49 @@ def ensure(engine: Engine, name: str, *, note: Note) -> ImageInfo:
     return describe(name, name, found)
 
 
-def build_all(engine: Engine, *, note: Note) -> tuple[ImageInfo, ...]:
-    """Have every image that boxes run from, building independent ones side by side."""
+def build_all(engine: Engine, more: tuple[str, ...] = (), *, note: Note) -> tuple[ImageInfo, ...]:
+    """Have every image that each run needs, and `more`, building independent ones side by side."""
     choices = _origins(engine, note)
-    if not all(_find(engine, name, choices) for name in FINAL):
+    names = (*FINAL, *more)
+    if not all(_find(engine, name, choices) for name in names):
         ensure(engine, ROOTFS, note=note)
     with ThreadPoolExecutor(len(FINAL)) as pool:
-        return tuple(pool.map(partial(ensure, engine, note=note), FINAL))
+        return tuple(pool.map(partial(ensure, engine, note=note), names))
+
+
+def agent_images(agents: Iterable[str]) -> tuple[str, ...]:
+    """The images of agents by name; `all` is all of them. Raises UsageError for one that boxeval does not have."""
+    names = list(dict.fromkeys(agents))
+    if "all" in names:
+        return tuple(AGENT_IMAGES.values())
+    for name in names:
+        if name not in AGENT_IMAGES:
+            raise UsageError(
+                f"there is no image of an agent `{name}`; there are {', '.join(AGENT_IMAGES)}, or all"
+            )
+    return tuple(AGENT_IMAGES[name] for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentImage:
+    """An agent's image as this version of boxeval would make it, and whether it is there."""
+
+    tag: str
+    version: str
+    built: bool
+
+
+def agent_image_states(engine: Engine) -> dict[str, AgentImage]:
+    """The images of all agents by the agent's name. Nothing is built or pulled."""
+    choices = _origins(engine, lambda _: None)
+    states = {}
+    for agent, name in AGENT_IMAGES.items():
+        found = _find(engine, name, choices)
+        recipe = load_recipe(name, str(choices[-1]))
+        states[agent] = AgentImage(
+            found.tag if found else recipe.tag, agent_version(recipe), found is not None
+        )
+    return states
 
 
 def _ensure_own(engine: Engine, name: str, note: Note) -> ImageInfo:

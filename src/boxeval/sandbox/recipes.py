@@ -11,26 +11,34 @@ import hashlib
 import io
 import json
 import tarfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import IO
 
 from boxeval.errors import ImageError
 from boxeval.settings import resource
 
-ROOTFS = "boxeval/rootfs"
+ROOTFS, BASE, GRADER = "boxeval/rootfs", "boxeval/base", "boxeval/grader"
+AGENT_IMAGES = {
+    name: f"boxeval/agents/{name}"
+    for name in ("aider", "claude", "codex", "gemini", "mini-swe-agent", "opencode")
+}
+"""Images that have an agent of others, by the agent's name. They are built when they are wanted."""
 PARENTS: dict[str, tuple[str, ...]] = {
     ROOTFS: (),
     "boxeval/shim": (ROOTFS,),
     "boxeval/probe": ("boxeval/shim",),
     "boxeval/keeper": (ROOTFS, "boxeval/probe"),
-    "boxeval/base": (ROOTFS,),
-    "boxeval/grader": (ROOTFS,),
+    BASE: (ROOTFS,),
+    GRADER: (ROOTFS,),
+    **dict.fromkeys(AGENT_IMAGES.values(), (GRADER,)),
 }
 """Every image of boxeval, and the ones that it builds upon."""
 
-FINAL = ("boxeval/keeper", "boxeval/base", "boxeval/grader")
-"""The images that boxes run from; the others are steps on the way."""
+FINAL = ("boxeval/keeper", BASE, GRADER)
+"""The images that every run needs; of the others some are steps on the way, and some have an agent."""
 
 NEEDS_NETWORK = frozenset({ROOTFS, "boxeval/shim"})
 """Recipes that install packages."""
@@ -42,6 +50,16 @@ class RecipeFile:
 
     path: str
     content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PackedFile:
+    """One file out of a package, to be read once. `mode` is 0o644 or 0o755."""
+
+    path: str
+    size_bytes: int
+    mode: int
+    content: IO[bytes]
 
 
 @dataclass(frozen=True)
@@ -81,15 +99,17 @@ class Recipe:
         return {file.path: file.content for file in self.files}[path]
 
 
-def pack(files: tuple[RecipeFile, ...]) -> bytes:
-    """A build context: a tar archive that depends on the files alone, not on who packs it or when."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+def pack(files: Iterable[RecipeFile | PackedFile], context: IO[bytes]) -> None:
+    """Write a build context: a tar archive that depends on the files alone, not on who packs it or when."""
+    with tarfile.open(fileobj=context, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for file in files:
             member = tarfile.TarInfo(file.path)
-            member.size = len(file.content)
-            archive.addfile(member, io.BytesIO(file.content))
-    return buffer.getvalue()
+            if isinstance(file, PackedFile):
+                member.size, member.mode = file.size_bytes, file.mode
+                archive.addfile(member, file.content)
+            else:
+                member.size = len(file.content)
+                archive.addfile(member, io.BytesIO(file.content))
 
 
 def load_recipe(name: str, origin: str, directory: Path | None = None) -> Recipe:

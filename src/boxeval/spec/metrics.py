@@ -1,4 +1,4 @@
-"""Every metric by name (S31): type, unit, meaning, source, and whether this version measures it.
+"""Every metric by name (S31): type, unit, meaning and source.
 
 docs/metrics.md is generated from here. A metric that is not measured is null; every comparison with it fails.
 """
@@ -15,14 +15,13 @@ MetricType = Literal["number", "bool", "string"]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric. `measured` is False where a later version brings the observation behind it."""
+    """One metric."""
 
     name: str
     type: MetricType
     unit: str
     meaning: str
     source: str
-    measured: bool
 
     def accepts(self, value: object) -> bool:
         """Whether a value of this Python type can equal the metric (eq and neq are strict in type)."""
@@ -33,13 +32,14 @@ class Metric:
 
 _WIRE = "the gateway, counted on the wire"
 _JOURNAL = "the agent's own journal"
+_AGENT = "what the agent says of itself"
 _DIFF = "the snapshot diff"
 _CONTROLLER = "the controller"
 _CGROUP = "the box's cgroup"
 _CHECKS = "`verify.checks`"
 _BOUNDARY = "the write boundary's verdicts"
 
-_MEASURED: tuple[tuple[str, MetricType, str, str, str], ...] = (
+_ROWS: tuple[tuple[str, MetricType, str, str, str], ...] = (
     ("tokens.input", "number", "tokens", "Input tokens of all model requests, cached ones too.", _WIRE),
     ("tokens.output", "number", "tokens", "Output tokens of all model requests.", _WIRE),
     ("tokens.total", "number", "tokens", "Input and output tokens together.", _WIRE),
@@ -139,22 +139,23 @@ _MEASURED: tuple[tuple[str, MetricType, str, str, str], ...] = (
     ("chaos.seed", "number", "", "Seed of the fault schedule.", _CONTROLLER),
     ("chaos.faultInjected", "bool", "", "Whether the fault happened.", _CONTROLLER),
     ("chaos.exitCode", "number", "", "Exit code of the main process after the fault.", _CONTROLLER),
+    ("receiptUsage.measured", "bool", "", "Whether the agent tells its usage, of every turn.", _AGENT),
+    (
+        "receiptUsage.receiptCount",
+        "number",
+        "receipts",
+        "Turns, or receipts of its own ledger, that tell usage.",
+        _AGENT,
+    ),
+    ("receiptUsage.totalTokens", "number", "tokens", "Tokens as the agent counted them.", _AGENT),
+    ("receiptUsage.costUsd", "number", "USD", "Cost as the agent counted it.", _AGENT),
+    ("context.indexedFiles", "number", "files", "Files in the agent's index.", _AGENT),
+    ("context.coverage", "number", "ratio", "Share of the tree that is indexed.", _AGENT),
+    ("context.structuralHash", "string", "", "Hash of the index's structure.", _AGENT),
+    ("context.digestTokens", "number", "tokens", "Size of the index's digest.", _AGENT),
 )
 
-_LATER: tuple[tuple[str, MetricType, str, str, str], ...] = (
-    ("receiptUsage.measured", "bool", "", "Whether the agent's journal has usage.", _JOURNAL),
-    ("receiptUsage.receiptCount", "number", "receipts", "Usage entries in the agent's journal.", _JOURNAL),
-    ("receiptUsage.totalTokens", "number", "tokens", "Tokens as the agent counted them.", _JOURNAL),
-    ("receiptUsage.costUsd", "number", "USD", "Cost as the agent counted it.", _JOURNAL),
-    ("context.indexedFiles", "number", "files", "Files in the agent's index.", _JOURNAL),
-    ("context.coverage", "number", "ratio", "Share of the tree that is indexed.", _JOURNAL),
-    ("context.structuralHash", "string", "", "Hash of the index's structure.", _JOURNAL),
-    ("context.digestTokens", "number", "tokens", "Size of the index's digest.", _JOURNAL),
-)
-
-METRICS: dict[str, Metric] = {
-    row[0]: Metric(*row, measured) for rows, measured in ((_MEASURED, True), (_LATER, False)) for row in rows
-}
+METRICS: dict[str, Metric] = {row[0]: Metric(*row) for row in _ROWS}
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

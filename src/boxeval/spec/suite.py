@@ -12,6 +12,7 @@ from boxeval.spec.base import SAFE, EnvName, Id, Record
 from boxeval.spec.chaos import Fault
 from boxeval.spec.checks import MAX_CHECKS, Check
 from boxeval.spec.extension_use import ExtensionUse
+from boxeval.spec.host_options import AgentName, HostOptions
 from boxeval.spec.models import Budget, Model, Script
 from boxeval.spec.workspace import Command, InlineFile, RelativePath, Workspace
 
@@ -47,6 +48,7 @@ class Target(Record):
     thinking: str | None = Field(None, description="Label of the thinking effort, kept in reports.")
     image: str | None = Field(None, description="Image of the candidate's box; a task's own comes first.")
     policy: str | None = Field(None, description="Name or file of a policy; a task's own comes first.")
+    agent: AgentName | None = Field(None, description="Agent of tasks of kind `agent` that name none.")
     env: dict[EnvName, str] = Field(default_factory=dict, description="Environment of the candidate.")
 
 
@@ -67,22 +69,30 @@ class RunnerKind(StrEnum):
 
     EXTERNAL_COMMAND = "external-command"
     SCRIPTED = "scripted"
+    AGENT = "agent"
+    CLIO_RUN = "clio-run"
+    CONTEXT_INDEX = "context-index"
+    CONTEXT_INIT = "context-init"
 
 
 class Runner(Record):
     """The candidate's turn: `command` (shell text, or a program with `args`), `commands`, or a prompt."""
 
     kind: RunnerKind = Field(strict=False, description="How the candidate is started.")
-    prompt: str | None = Field(None, description="kind scripted: what the agent is asked.")
+    agent: AgentName | None = Field(
+        None, description="kind agent: which one (docs/agents.md); else the target's."
+    )
+    host: HostOptions | None = Field(None, description="kind agent: settings of the agent.")
+    prompt: str | None = Field(None, description="kinds scripted, agent, clio-run: what the agent is asked.")
     command: Command | None = Field(
-        None, description="kind external-command: shell text (`sh -e`), or a program for `args`."
+        None, description="kind external-command, or agent `command`: shell text, or a program for `args`."
     )
     commands: tuple[Command, ...] = Field(
         (), description="kind external-command: shell commands (`sh -e`), in order, until one fails."
     )
     args: tuple[Command, ...] | None = Field(None, description="Arguments of `command`; no shell reads them.")
     script: str | Script | None = Field(
-        None, description="kind scripted: the model's turns, for this task alone."
+        None, description="kinds scripted, agent: the model's turns, for this task alone."
     )
     permissions: Literal["full", "read-only"] | None = Field(
         None, description="kind scripted: what the agent may do."

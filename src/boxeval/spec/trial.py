@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from boxeval.spec.agent_record import AgentRecord
 from boxeval.spec.base import Natural, Record, Scalar, Sha256
 from boxeval.spec.box import BoxResult
 from boxeval.spec.egress import EgressTraffic
@@ -205,6 +206,7 @@ class Observations(Record):
     steps: tuple[StepSeen, ...] = ()
     traffic: ModelTraffic | None = None
     egress: EgressTraffic | None = Field(None, description="None where the policy has no allowlist.")
+    agent_record: AgentRecord | None = Field(None, description="What an agent of others said of itself.")
     journal: Journal | None = Field(None, description="None where the agent keeps no ledger.")
     message: FinalMessage | None = None
     measure: BoxResult | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from boxeval.errors import EngineError, IsolationError
@@ -17,16 +17,24 @@ from boxeval.trial.cancel import Cancel, Cancelled
 
 
 def run_turn(
-    box: Box, jobs: tuple[Job, ...], timeout_ms: int, cancel: Cancel, faults: Sequence[Injection] = ()
+    box: Box,
+    jobs: tuple[Job, ...],
+    timeout_ms: int,
+    cancel: Cancel,
+    faults: Sequence[Injection] = (),
+    before: Callable[[Box], bool] = lambda _box: True,
 ) -> None:
     """Start the box and run its commands, in order, until one fails; `timeout_ms` is for all together.
 
-    `faults` are injected meanwhile, each when its moment comes.
+    `faults` are injected meanwhile, each when its moment comes. `before` may look at the started box first, and keep
+    the commands from running.
     Faults of the engine end up in `box.end`, not in an exception. Raises Cancelled if the run is being cancelled.
     """
     try:
         with cancel.watching(box):
             box.start()
+            if not before(box):
+                return
             box.plan(faults)
             left_ms = timeout_ms
             for number, job in enumerate(jobs, 1):

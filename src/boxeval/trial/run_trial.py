@@ -84,7 +84,8 @@ def _observe(context: TrialContext) -> Observations:
             traffic = route.close()
         seen = turns.observations().model_copy(update=traffic)
         seen = seen.model_copy(update={"journal": _journal(context, turns)})
-        seen = seen.model_copy(update={"message": printed_message(context.task, seen)})
+        if seen.agent_record is None:
+            seen = seen.model_copy(update={"message": printed_message(context.task, seen)})
         if seen.cancelled or not turns.is_gradable:
             return seen
         with context.steps.step("grade"):

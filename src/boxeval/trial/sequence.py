@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from boxeval.agents.hosts import host_of
 from boxeval.rules.endings import ended_badly
+from boxeval.spec.agent_record import AgentRecord, TurnEnd
 from boxeval.spec.box import BoxResult
 from boxeval.spec.trial import Collected, Observations, SetupFault, StepSeen
+from boxeval.trial.agent_turn import DID_NOT_RUN, Said
 from boxeval.trial.collect import collect, collect_step
 from boxeval.trial.context import TrialContext
 from boxeval.trial.enforce import enforce
@@ -25,6 +28,7 @@ class Sequence:
     def __init__(self, context: TrialContext, fixture: FixtureRef, route: ModelRoute) -> None:
         self._context, self._fixture, self._route = context, fixture, route
         self._seen: list[StepSeen] = []
+        self._said: list[Said] = []
         self._fault: SetupFault | None = None
         self._whole: Collected | None = None
         self._recorded_bytes = 0
@@ -54,6 +58,12 @@ class Sequence:
         turns: dict[str, Any] = {"agent": only.agent, "enforced": only.enforced}
         if self._context.task.steps:
             turns = {"steps": tuple(self._seen)}
+        if host := host_of(self._context.task.runner):
+            record = AgentRecord(host=host.id, turns=tuple(said.record for said in self._said))
+            turns |= {
+                "agent_record": record,
+                "message": self._said[-1].message if self._said else DID_NOT_RUN,
+            }
         return Observations(
             fixture=self._fixture.digest,
             fixture_notes=self._fixture.notes,
@@ -66,7 +76,10 @@ class Sequence:
     def _turn(self, ready: Staged) -> bool:
         """One turn. Whether the next one may follow."""
         context, turn, steps = self._context, ready.turn, self._context.steps
-        agent = take_turn(context, ready, self._route)
+        before = self._said[-1].record if self._said else None
+        agent, said = take_turn(context, ready, self._route, before)
+        if said:
+            self._said.append(said)
         seen = StepSeen(id=turn.step.id if turn.step else turn.name, agent=agent)
         self._fault = missing_directory(ready, agent)
         if context.cancel.is_set or self._fault or not _trustworthy(agent):
@@ -90,6 +103,7 @@ class Sequence:
             self._whole = collected
             return self._end(seen)
         finished = all(command.exit_code == 0 for command in agent.commands)
+        finished &= said is None or said.record.end is TurnEnd.COMPLETED
         if not finished:
             return self._end(seen, context.task.verify.grade_incomplete)
         if enforced and enforced.boundary and enforced.boundary.violations:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from boxeval.agents.registry import journal_of
+from boxeval.agents.registry import keeps_state
 from boxeval.formats.boundaries import Boundaries, fixture_faults
 from boxeval.formats.place import dotted
 from boxeval.sandbox.box import Box
@@ -110,7 +110,7 @@ def staged(
                 context.image(task.image),
                 workspace,
                 context.lifetime_s,
-                shares_private=turn.step is not None or journal_of(turn.task) is not None,
+                shares_private=turn.step is not None or keeps_state(turn.task),
                 writable=runtime,
             )
         finally:

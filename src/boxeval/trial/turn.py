@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from boxeval.agents.hosts import host_of
 from boxeval.agents.interface import ModelAccess
 from boxeval.agents.registry import agent_for
 from boxeval.gateway.egress import Egress
@@ -18,9 +19,11 @@ from boxeval.rules.allowlist import Allowlist
 from boxeval.rules.chaos import schedule
 from boxeval.sandbox.faults import injections
 from boxeval.sandbox.keeper import GATEWAY_PORT
+from boxeval.spec.agent_record import TurnRecord
 from boxeval.spec.box import BoxResult
 from boxeval.spec.outcome import FailureClass
 from boxeval.spec.trial import SetupFault
+from boxeval.trial.agent_turn import AgentTurn, Said
 from boxeval.trial.boxes import box_result, run_turn, settle_box
 from boxeval.trial.context import TrialContext
 from boxeval.trial.stage import Staged
@@ -78,21 +81,31 @@ class ModelRoute:
         return {"traffic": traffic, "egress": closed.egress}
 
 
-def take_turn(context: TrialContext, staged: Staged, route: ModelRoute) -> BoxResult:
-    """Run the candidate to its end, settle its box, close its way to the model."""
-    box, task = staged.box, staged.turn.task
+def take_turn(
+    context: TrialContext, staged: Staged, route: ModelRoute, before: TurnRecord | None = None
+) -> tuple[BoxResult, Said | None]:
+    """Run the candidate to its end, settle its box, close its way to the model.
+
+    Returns what was seen of the box, and what an agent of others said. `before` is its last turn.
+    """
+    box, task, agent = staged.box, staged.turn.task, None
     with route.opened() as access:
         with context.steps.step("run"):
-            image_path = context.image(task.image).path_env
-            jobs = agent_for(task.runner.kind).jobs(task, image_path, access, ambient=context.ambient)
-            proxied = tuple(replace(job, env={**route.environment(), **job.env}) for job in jobs)
             scheduled = schedule(task.faults, context.planned.repeat)
             faults = injections(scheduled, context.slot.policy.limits)
-            run_turn(box, proxied, task.agent_timeout_ms, context.cancel, faults)
+            if host := host_of(task.runner):
+                agent = AgentTurn(context, staged.turn, host, access, before, route.environment())
+                run_turn(box, (agent.job,), task.agent_timeout_ms, context.cancel, faults, agent.probe)
+            else:
+                image_path = context.image(task.image).path_env
+                jobs = agent_for(task.runner.kind).jobs(task, image_path, access, ambient=context.ambient)
+                proxied = tuple(replace(job, env={**route.environment(), **job.env}) for job in jobs)
+                run_turn(box, proxied, task.agent_timeout_ms, context.cancel, faults)
             route.pause()
         with context.steps.step("settle"):
             settle_box(box)
-    return box_result(box.end, context.blobs)
+    result = box_result(box.end, context.blobs)
+    return result, agent.said(result) if agent else None
 
 
 def missing_directory(staged: Staged, result: BoxResult) -> SetupFault | None:

@@ -1,0 +1,30 @@
+"""Claude Code: `claude -p`, which reads the prompt from its standard input."""
+
+from __future__ import annotations
+
+from boxeval.agents import claude_stream
+from boxeval.agents.host import Command, Host, Request
+
+
+def _command(request: Request) -> Command:
+    """The box is the sandbox, so every permission is given. What it would fetch or report on the way is off."""
+    effort = ("--effort", request.options.effort) if request.options.effort else ()
+    resume = ("--resume", request.session) if request.session else ()
+    argv = ("claude", "-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions")
+    env = {
+        "IS_SANDBOX": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }
+    return Command((*argv, "--model", request.model.model, *effort, *resume), env, request.prompt.encode())
+
+
+HOST = Host(
+    name="claude",
+    version=("claude", "--version"),
+    protocols=("messages",),
+    command=_command,
+    read=claude_stream.read,
+    sessions=(".claude/projects",),
+    continues=True,
+)

@@ -1,0 +1,38 @@
+"""Gemini CLI: headless, with its prompt on standard input.
+
+It speaks Google's own protocol, which the gateway does not have yet, so the model is an upstream of the suite's own
+making for now (docs/agents.md).
+"""
+
+from __future__ import annotations
+
+from boxeval.agents import gemini_stream
+from boxeval.agents.host import Command, Host, Request
+
+
+def _command(request: Request) -> Command:
+    env = {
+        "GEMINI_API_KEY": request.model.api_key,
+        "GOOGLE_GEMINI_BASE_URL": request.model.base_url.removesuffix("/v1"),
+        "GEMINI_TELEMETRY_ENABLED": "false",
+    }
+    argv = (
+        "gemini",
+        "--output-format",
+        "stream-json",
+        "--yolo",
+        "--skip-trust",
+        "--model",
+        request.model.model,
+    )
+    return Command(argv, env, request.prompt.encode())
+
+
+HOST = Host(
+    name="gemini",
+    version=("gemini", "--version"),
+    protocols=("gemini",),
+    command=_command,
+    read=gemini_stream.read,
+    sessions=(".gemini/tmp",),
+)
