@@ -57,7 +57,7 @@ bench: setup images  ## Measure a trial against bare containers, write build/ben
 faults: setup images  ## Every engine fault at every request of a run (half an hour)
 	@PYTHONPATH=tests $(VENV)/python scripts/engine_faults.py
 
-tamper:  ## Tamper with a sealed run in 160,000 ways (some minutes)
+tamper:  ## Tamper with a sealed run in 135,000 ways (some minutes)
 	@scripts/setup-venv dev
 	@PYTHONPATH=tests $(VENV)/python scripts/tamper.py
 

@@ -1,6 +1,6 @@
-"""Tampers with a sealed run in every way of tests/tamper_cases.py (`make tamper`): none may be taken for good.
+"""Tampers with two sealed runs in every way of tests/tamper_cases.py (`make tamper`): none may be taken for good.
 
-    tamper.py [--tries N] [--seed S] [--workers W]
+    tamper.py [--tries N] [--seed S] [--workers W]     N of the one run, half of N of the other
 
 Prints how many were tried of each kind and what they were taken for. Exit 1 if one was taken for what it is not.
 """
@@ -23,31 +23,37 @@ from boxeval.receipts.verify import verify
 IN_MEMORY = Path("/dev/shm")  # noqa: S108
 
 
+RESUMED_STEP = 4
+"""Of the run that was taken up again every fourth place is enough: it is twice as long."""
+
+
 def share(number: int, workers: int, tries: int, seed: int) -> tuple[Counter[tuple[str, str]], list[str]]:
     """Try every `workers`th case, in a directory of its own: kinds with their verdicts, and what was wrong."""
     found: Counter[tuple[str, str]] = Counter()
     wrong: list[str] = []
     with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as place:
-        run = tampering.write(Path(place) / "run")
-        golden, sealed = tampering.files_of(run), verify(run, tampering.TRUST).trials
         others = tampering.other_runs(Path(place))
-        every = islice(tampering.cases(golden, others, seed), tries)
-        for case in islice(every, number, None, workers):
-            tampering.apply(run, case.files)
-            verdict = tampering.verdict_on(run, case, sealed)
-            tampering.apply(run, {name: golden[name] for name in case.files})
-            found[case.kind, verdict] += 1
-            if not tampering.is_right(case, verdict):
-                wrong.append(f"{case.kind}, {case.what}: {verdict}")
-        if not verify(run, tampering.TRUST).complete:
-            wrong.append("the run is not what it was: some case was not undone")
+        plain = tampering.write(Path(place) / "plain")
+        resumed = tampering.write_resumed(Path(place) / "resumed")
+        for run, step, some in ((plain, 1, tries), (resumed, RESUMED_STEP, tries // 2)):
+            golden, sealed = tampering.files_of(run), verify(run, tampering.TRUST).trials
+            every = islice(tampering.cases(golden, others, seed, step), some)
+            for case in islice(every, number, None, workers):
+                tampering.apply(run, case.files)
+                verdict = tampering.verdict_on(run, case, sealed)
+                tampering.apply(run, {name: golden[name] for name in case.files})
+                found[case.kind, verdict] += 1
+                if not tampering.is_right(case, verdict):
+                    wrong.append(f"{run.name}, {case.kind}, {case.what}: {verdict}")
+            if not verify(run, tampering.TRUST).complete:
+                wrong.append(f"{run.name} is not what it was: some case was not undone")
     return found, wrong
 
 
 def main() -> int:
     """Try them all."""
     options = argparse.ArgumentParser()
-    options.add_argument("--tries", type=int, default=160_000)
+    options.add_argument("--tries", type=int, default=90_000)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     chosen = options.parse_args()

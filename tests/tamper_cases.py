@@ -23,6 +23,7 @@ from boxeval.errors import IncompleteError, TamperError, UnreadableError
 from boxeval.receipts.envelope import PAYLOAD_TYPE, pae
 from boxeval.receipts.keys import SigningKey
 from boxeval.receipts.ledger import Ledger
+from boxeval.receipts.recovery import Recovery
 from boxeval.receipts.trust import Trust
 from boxeval.receipts.verify import verify
 from boxeval.spec.plan import Plan
@@ -65,6 +66,22 @@ def write(directory: Path, key: SigningKey = KEY, plan: Plan = PLAN) -> Path:
     found = observed(ledger)
     for place in plan.trials:
         ledger.append(samples.trial(plan.task_of(place), found[place.task], place.repeat))
+    ledger.close()
+    return directory
+
+
+def write_resumed(directory: Path) -> Path:
+    """Seal a run that was interrupted, left with half a line, and taken up again."""
+    ledger = Ledger.create(directory, PLAN, KEY, now=lambda: samples.NOON)
+    found = observed(ledger)
+    ledger.append(samples.trial(FIX, samples.fault("command_error")))
+    ledger.append(samples.trial(HACK, found["hack"]))
+    ledger.close("SIGINT")
+    with (directory / LEDGER).open("ab") as torn:
+        torn.write(b'{"payload":')
+    with Recovery(directory, TRUST) as recovery:
+        ledger = recovery.go_on(KEY, now=lambda: samples.NOON)
+    ledger.append(samples.trial(FIX, found["fix"], attempt=2))
     ledger.close()
     return directory
 
@@ -152,11 +169,10 @@ def cases(golden: Files, others: dict[str, Files], seed: int, step: int = 1) -> 
 
 
 def flips(golden: Files, step: int) -> Iterator[Case]:
-    """Every bit of every byte of every file."""
+    """Two bits of every byte of every file: the last, and one that goes from place to place."""
     for name, data in golden.items():
         last = last_line(data) if name == LEDGER else len(data)
-        for number in range(0, len(data) * 8, 8 * step - 1 if step > 1 else 1):
-            place, bit = divmod(number, 8)
+        for place, bit in ((at, bit) for at in range(0, len(data), step) for bit in (0, 1 + at % 7)):
             changed = data[:place] + bytes([data[place] ^ 1 << bit]) + data[place + 1 :]
             yield Case("bit flipped", f"{name} {place}.{bit}", {name: changed}, torn=place >= last)
 

@@ -23,7 +23,7 @@ from boxeval.receipts.trust import Trust
 from boxeval.receipts.verify import verify
 from tamper_cases import BOTH, FIX, HACK, KEY, OTHER, TRUST, signed, write
 
-SAMPLE = 1200
+SAMPLE = 1500
 
 
 def lines_of(directory: Path) -> list[bytes]:

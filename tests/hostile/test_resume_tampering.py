@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import rfc8785
-from test_receipt_tampering import KEY, TRUST, lines_of, reorderings, signed, taken_for_good
+from test_receipt_tampering import lines_of, taken_for_good
 
 import run_samples as samples
 from boxeval.errors import TamperError
@@ -18,6 +18,7 @@ from boxeval.receipts.envelope import line_hash
 from boxeval.receipts.ledger import Ledger
 from boxeval.receipts.recovery import Recovery
 from boxeval.receipts.verify import verify
+from tamper_cases import KEY, TRUST, reorderings, signed
 
 TASK = samples.task()
 PLAN = samples.plan(TASK, repeats=2)

@@ -71,12 +71,15 @@ class Progress:
         """Put trials into the queue."""
         self._queue.extend(trials)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no more trials are to be started."""
+        return bool(self.stopped_because or self.error or self._shared.cancel.is_set or not self._queue)
+
     def next(self) -> PlannedTrial | None:
         """The next trial, or None if there is no more to do."""
         with self._lock:
-            if self.stopped_because or self.error or self._shared.cancel.is_set or not self._queue:
-                return None
-            return self._queue.popleft()
+            return None if self.is_over else self._queue.popleft()
 
     def take(self, trial: Trial) -> None:
         """Count a sealed trial."""
@@ -200,5 +203,7 @@ class Worker(threading.Thread):
     def _await_engine(self) -> None:
         """An engine that restarts spoils the trials that run, not all that wait."""
         cancel = self._shared.cancel
+        if self._progress.is_over:
+            return
         if not self._shared.yard.engine.answers(lambda: cancel.is_set) and not cancel.is_set:
             self._progress.stop("the engine does not answer any more")
