@@ -7,7 +7,7 @@ WORKERS := $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 2 ] && n=2; [ $$
 PYTEST := $(VENV)/python -m pytest -q -n $(WORKERS)
 TESTS := tests
 
-.PHONY: help setup setup-dev run test test-fast lint format bench faults tamper contracts docs images prove-empty-engine clean crash
+.PHONY: help setup setup-dev run test test-fast lint format bench faults tamper fuzz contracts docs images prove-empty-engine clean crash
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,12 @@ faults: setup images  ## Every engine fault at every request of a run (half an h
 tamper:  ## Tamper with a sealed run in 135,000 ways (some minutes)
 	@scripts/setup-venv dev
 	@PYTHONPATH=tests $(VENV)/python scripts/tamper.py
+
+MINUTES ?= 10
+fuzz:  ## Fuzz every reader of hostile bytes, each for its share of MINUTES
+	@scripts/setup-venv dev
+	@$(VENV)/python -m pip install -q atheris 2>/dev/null || echo "atheris does not install here: fuzzing by chance"
+	@PYTHONPATH=tests $(VENV)/python scripts/fuzz.py --minutes $(MINUTES)
 
 contracts:  ## Say which promises of tests/contract.toml are claimed by tests
 	@scripts/setup-venv dev

@@ -13,6 +13,7 @@ from typing import Any
 
 import tamper_cases as tampering
 from boxeval.receipts.trust import TrustFile
+from case_samples import CASE
 from suite_samples import RIGHT
 
 
@@ -67,6 +68,9 @@ STREAM = (
 )
 SHIM = b"exit=0\nsignal=0\ntimed_out=0\nspawn_error=\nwall_ms=5\nstalled_ms=0\n"
 LAST = b"orphans=0\nsurvivors=0\noom_kills=0\npids_denied=0\ncpu_ms=1\nmax_rss_kib=1\nfull=\n"
+JUDGED = (
+    b'{"outcomes":[{"id":"one","verdict":"pass","reason":"r"},{"id":"two","verdict":"fail","reason":"s"}]}'
+)
 CASSETTE = (
     b'{"format":"boxeval.cassette/1"}\n'
     b'{"wire":"chat","model":"m","request":{},"status":200,"contentType":"a","body":""}\n'
@@ -102,6 +106,10 @@ def seeds() -> dict[str, tuple[bytes, ...]]:
         "patches": (b"a\xc3\0one\ntwo\n\xff\0\xffone\n2\n", b"a\0\0\xff\0\xff\0\1"),
         "names": (b"a\n\x1b[2J\xff\\x1b", "\u00e9\u202e\u200d".encode()),
         "answers": (b'{"a":{"b":[1,1e9,"x"]}}\x1f/a/b/0', b"[NaN]\x1f"),
+        "egress": (b"CONNECT example.org:443", b"GET http://[::1]:80/x", b"GET Basic dG9rZW46eA=="),
+        "documents": (b'text\n```json\n{"a": [1]}\n```\n', b'{"documents":[],"error":null}'),
+        "judge-answers": (JUDGED,),
+        "case": (json.dumps(CASE).encode(),),
         "journal": (b'{"seq":1,"at":1.0,"type":"session","session":"s","format":1}\n{"type":"tool"}\n',),
         "linear-patterns": (b"(?P<n>a+)+$\x1faaa", b"[\\p{L}]{1,3}\x1f\xc3\xa9"),
     }

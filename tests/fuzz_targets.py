@@ -28,6 +28,7 @@ from boxeval.errors import (
     SuiteError,
     UsageError,
 )
+from boxeval.formats.case import load_case
 from boxeval.formats.fixtures import read_fixture
 from boxeval.formats.suite_v2 import load_suite
 from boxeval.formats.yaml_source import parse
@@ -38,8 +39,11 @@ from boxeval.gateway.interface import RequestError, WireError
 from boxeval.gateway.json_body import read_json
 from boxeval.gateway.messages import Messages
 from boxeval.gateway.meter import Meter
+from boxeval.gateway.proxy import place_of, token_of
 from boxeval.gateway.responses import Responses
 from boxeval.gateway.server import Gateway
+from boxeval.graders.child.documents import document
+from boxeval.graders.files import answer_of as answer_of_program
 from boxeval.receipts.canonical import MalformedError, canonical, canonical_json, read, strict_json
 from boxeval.receipts.chain import read_chain
 from boxeval.receipts.envelope import Envelope
@@ -47,6 +51,7 @@ from boxeval.receipts.trust import TrustFile, read_trust_file
 from boxeval.reports.escape import escape, escape_lines
 from boxeval.rules import json_values
 from boxeval.rules.journal import read_journal
+from boxeval.rules.judging import read_outcomes
 from boxeval.rules.line_diff import Work, edits
 from boxeval.rules.linear_pattern import PatternError, linear_pattern
 from boxeval.rules.patch import Blob, TooLarge, quoted, section
@@ -215,9 +220,19 @@ def gateway_http(data: bytes) -> None:
     script = Script.model_validate({"turns": [{"text": "a"}, {"text": "b"}]}, strict=False)
     route = _gateway().open_route(script, "m")
     peer = Peer(data.replace(b"TOKEN", route.token.encode()))
-    Connection(peer, _gateway()._find).serve()  # type: ignore[arg-type]
+    Connection(peer, _gateway()._find, _gateway()._find_egress).serve()  # type: ignore[arg-type]
     _gateway().close_route(route.token)
     assert not peer.heard or peer.heard.startswith(b"HTTP/1.1 ")
+
+
+def egress(data: bytes) -> None:
+    method, _, target = data.decode("latin-1").partition(" ")
+    with contextlib.suppress(RequestError):
+        token_of({"proxy-authorization": target})
+    with contextlib.suppress(RequestError):
+        host, port = place_of(method, target)
+        assert host
+        assert 0 < port < 65536
 
 
 def gateway_bodies(data: bytes) -> None:
@@ -277,6 +292,28 @@ def answers(data: bytes) -> None:
                 json_values.resolve(tree, pointer)
 
 
+def documents(data: bytes) -> None:
+    """What graders take for a message's document, and what their programs tell."""
+    for exact in (False, True):
+        with contextlib.suppress(json_values.NotJson):
+            json.dumps(document(data.decode("utf-8", "replace"), exact), allow_nan=False)
+    answer_of_program(data)
+
+
+def judge_answers(data: bytes) -> None:
+    with contextlib.suppress(ValueError):
+        found = read_outcomes(data.decode("utf-8", "replace"), {"one", "two"})
+        assert set(found) == {"one", "two"}
+
+
+def case(data: bytes) -> None:
+    try:
+        load_case(file("case.yaml", data))
+    except SuiteError as error:
+        assert error.problems
+        assert all(str(problem).isprintable() for problem in error.problems)
+
+
 def journal(data: bytes) -> None:
     read_journal(data)
 
@@ -298,12 +335,16 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "canonical": canonical_records,
     "trust-file": trust_file,
     "gateway-http": gateway_http,
+    "egress": egress,
     "gateway-bodies": gateway_bodies,
     "gateway-answers": gateway_answers,
     "cassette": cassette,
     "patches": patches,
     "names": names,
     "answers": answers,
+    "documents": documents,
+    "judge-answers": judge_answers,
+    "case": case,
     "journal": journal,
     "linear-patterns": linear_patterns,
 }

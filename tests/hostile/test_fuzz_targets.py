@@ -44,9 +44,18 @@ def test_every_target_has_seeds() -> None:
     assert cached_seeds().keys() == TARGETS.keys()
 
 
+FOUND = [("egress", b"GET Basic dG9rZW46eA=\x80")]
+"""Inputs that broke a reader once."""
+
+
+@pytest.mark.parametrize(("name", "data"), FOUND)
+def test_what_was_found_is_mended(name: str, data: bytes) -> None:
+    TARGETS[name](data)
+
+
 @pytest.mark.parametrize("name", TARGETS)
 @settings(
-    max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=25, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 @given(data=st.data())
 def test_no_input_ends_in_an_error_without_a_name(name: str, data: st.DataObject) -> None:
