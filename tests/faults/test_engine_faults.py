@@ -190,34 +190,41 @@ def test_an_engine_that_never_comes_back_ends_the_run(tmp_path: Path, settings: 
 
 @pytest.mark.contract("P18")
 def test_a_trial_whose_start_hangs_holds_no_other_up(tmp_path: Path, settings: Settings) -> None:
-    seen: list[str] = []
-    with proxied(lambda _: None) as proxy:
-        # Both workers start a keeper; the third start is that of the first candidate.
-        starts = iter(range(1000))
-        proxy.plan = lambda call: Fault.STALLED if call.name == START and next(starts) == 2 else None
-        watcher = Finishing(seen)
-        end = run_suite(
-            RunRequest(write_suite(tmp_path, SLEEPERS.replace("sleep 200", "true")), jobs=2),
-            watcher,
-            settings,
-        )
+    """The start hangs until the others are done: if they waited for it, it would hang for its whole minute."""
+    suite = write_suite(tmp_path, SLEEPERS.replace("sleep 200", "true"))
+    # Both workers start a keeper; the third start is that of the first candidate.
+    starts = iter(range(1000))
+    with proxied(
+        lambda call: Fault.STALLED if call.name == START and next(starts) == 2 else None, timeout_s=60
+    ) as proxy:
+
+        def release() -> None:
+            proxy.down()
+            proxy.up()
+
+        watcher = Finishing(2, release)
+        began = time.monotonic()
+        end = run_suite(RunRequest(suite, jobs=2), watcher, settings)
+        took_s = time.monotonic() - began
     trials = verify(end.directory, Trust.local(settings)).trials
     void = [trial.task for trial in trials if trial.outcome.failure_class == "command_error"]
     assert len(void) == 1
-    assert seen[-1] == void[0]
+    assert watcher.trials[-1].task == void[0]
     assert sum(trial.outcome.task == "passed" for trial in trials) == 2
+    assert took_s < 60
 
 
 class Finishing(Silent):
-    """Notes the order in which trials end."""
+    """Does something when so many trials have ended."""
 
-    def __init__(self, order: list[str]) -> None:
+    def __init__(self, count: int, act: Callable[[], None]) -> None:
         super().__init__()
-        self._order = order
+        self._count, self._act = count, act
 
     def finished(self, trial: Trial) -> None:
         super().finished(trial)
-        self._order.append(trial.task)
+        if len(self.trials) == self._count:
+            self._act()
 
 
 @pytest.mark.contract("V34")
