@@ -237,24 +237,23 @@ def main() -> None:
         settings = load_settings({**os.environ, "BOXEVAL_DATA_DIR": str(out / "data")})
         try:
             if chosen.scale:
-                write({"scale": scale(out, settings, chosen.rounds or 12)})
+                measured = scale(out, settings, chosen.rounds or 12)
+                write({"scale": measured})
+                show_scale(measured)
             else:
-                write(trial_against_bare(engine, out, settings, chosen.rounds or 4))
+                write(measured := trial_against_bare(engine, out, settings, chosen.rounds or 4))
+                show(measured)
         finally:
             clean(engine, Owner.here(settings.data_dir), cache=True)
             engine.close()
 
 
 def write(result: dict[str, object]) -> None:
-    """Put a result beside what build/bench.json has of other measurements, and print it."""
+    """Put a result beside what build/bench.json has of other measurements."""
     place = BUILD / "bench.json"
     BUILD.mkdir(exist_ok=True)
     kept = json.loads(place.read_text()) if place.is_file() else {}
     place.write_text(json.dumps(kept | result, indent=2) + "\n")
-    if "scale" in result:
-        show_scale(result["scale"])  # type: ignore[arg-type]
-    else:
-        show(result)
 
 
 def show_scale(result: dict[str, object]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boxeval.gateway.endpoints import WIRES
+from boxeval.gateway.endpoints import GEMINI, WIRES
 from boxeval.gateway.interface import Answer, Asked, Call, Usage, Wire
 from boxeval.gateway.meter import Meter
 from boxeval.gateway.redact import REDACTED, Redactor
@@ -38,7 +38,7 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
 
 
 @pytest.mark.contract("S21", "S23")
-@pytest.mark.parametrize("wire", WIRES.values(), ids=lambda wire: wire.name)
+@pytest.mark.parametrize("wire", [*WIRES.values(), GEMINI], ids=lambda wire: wire.name)
 @given(answer=ANSWERS, cuts=st.lists(st.integers(0, 5000), max_size=12), is_stream=st.booleans())
 def test_an_answer_is_counted_alike_in_whatever_pieces_it_comes(
     wire: Wire, answer: Answer, cuts: list[int], is_stream: bool
@@ -62,7 +62,7 @@ def test_an_answer_is_counted_alike_in_whatever_pieces_it_comes(
 
 
 @pytest.mark.contract("S21")
-@pytest.mark.parametrize("wire", WIRES.values(), ids=lambda wire: wire.name)
+@pytest.mark.parametrize("wire", [*WIRES.values(), GEMINI], ids=lambda wire: wire.name)
 def test_a_stream_that_is_cut_is_not_whole(wire: Wire) -> None:
     data = b"".join(wire.events(Answer(1, "Done.", (), Usage(70, 30)), ASKED, 0))
     for end in range(len(data) - 2):
@@ -96,7 +96,7 @@ def test_usage_that_comes_with_every_chunk_is_told_more_than_once() -> None:
     assert meter.heard.usage == Usage(5, 3)
 
 
-@pytest.mark.parametrize("wire", WIRES.values(), ids=lambda wire: wire.name)
+@pytest.mark.parametrize("wire", [*WIRES.values(), GEMINI], ids=lambda wire: wire.name)
 @given(data=st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3)

@@ -54,6 +54,11 @@ def text_of(content: Any, name: str) -> str:
     return "\n".join(text for text in parts if isinstance(text, str))
 
 
+def compact_text(value: Any) -> str:
+    """JSON as one text, for what is looked at as words."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 def role_of(message: Any, known: frozenset[str], name: str) -> str:
     """Who said a message."""
     role = message.get("role") if isinstance(message, dict) else None

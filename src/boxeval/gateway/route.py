@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from boxeval.gateway.egress import Egress
-from boxeval.gateway.endpoints import COUNT_TOKENS, MODELS, check_endpoint, check_key, wire_of
+from boxeval.gateway.endpoints import MODELS, check_endpoint, check_key, count_key, wire_of, with_path
 from boxeval.gateway.interface import (
     Answer,
     Heard,
@@ -150,14 +150,15 @@ class RouteState:
         if request.endpoint == MODELS:
             return self._told(exchange, wire.models(self._names.main))
         exchange.parsed = read_json(request.body)
-        asked = wire.read(exchange.parsed)
+        data = with_path(request.endpoint, exchange.parsed)
+        asked = wire.read(data)
         is_background = self._names.is_background(asked)
         versions = {name: value for name, value in request.headers.items() if name in VERSION_HEADERS}
-        question = Question(wire, request.endpoint, asked, exchange.parsed, versions, is_background)
-        if request.endpoint == COUNT_TOKENS:
+        question = Question(wire, request.endpoint, asked, data, versions, is_background)
+        if key := count_key(request.endpoint):
             counted = self._ask(question)
             if isinstance(counted, int):
-                return self._told(exchange, {"input_tokens": counted})
+                return self._told(exchange, {key: counted})
             return self._relay(exchange, question, counted, is_turn=False)
         self._open_purses()
         try:
@@ -172,7 +173,7 @@ class RouteState:
 
     def _ask(self, question: Question) -> Any:
         try:
-            if question.endpoint == COUNT_TOKENS:
+            if count_key(question.endpoint):
                 return self._model.count_tokens(question)
             return self._model.serve(question)
         except WireError:

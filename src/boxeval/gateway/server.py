@@ -33,6 +33,7 @@ from boxeval.spec.models import PlannedModel, TrialBudget
 CONNECTIONS = 1024
 """The forwarder of each slot allows 64, so no slot can use up the connections of the others."""
 STOP_S = 2.0
+_VERSIONS = ("v1", "v1beta")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,7 @@ class Gateway:
     def _find(self, target: str) -> tuple[RouteState, str]:
         """Take `/t/<token>/v1/<endpoint>?<query>` apart."""
         parts = target.partition("?")[0].split("/", 4)
-        if len(parts) != 5 or (parts[0], parts[1], parts[3]) != ("", "t", "v1"):
+        if len(parts) != 5 or parts[:2] != ["", "t"] or parts[3] not in _VERSIONS:
             raise unknown_url()
         route = self._routes.get(parts[2])
         if route is None:
