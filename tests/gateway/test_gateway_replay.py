@@ -19,7 +19,7 @@ from boxeval.gateway.keyring import Keyring, Secret
 from boxeval.gateway.replay import first_difference, without
 from boxeval.gateway.server import Gateway, Route
 from boxeval.gateway.sources import Sources
-from boxeval.spec.models import PlannedReplay, PlannedUpstream
+from boxeval.spec.models import PlannedUpstream
 from provider import answers, provider
 
 KEY = "sk-canary-0123456789"
@@ -53,7 +53,8 @@ def tape(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def replayed(cassette: Cassette, ignore: tuple[str, ...] = ()) -> Iterator[tuple[Gateway, Route]]:
     sources = Sources(cassettes={cassette.sha256: cassette})
-    planned = PlannedReplay(cassette=cassette.sha256, model=cassette.model, ignore=ignore)
+    planned = cassette.planned(ignore)
+    assert planned.wires == ("chat", "messages")
     with tempfile.TemporaryDirectory() as directory, Gateway(Path(directory) / "s", sources) as gateway:
         yield gateway, gateway.open_route(planned)
 

@@ -19,6 +19,7 @@ from typing import Any
 from boxeval.errors import StorageError, UsageError
 from boxeval.gateway.interface import Question, Relay
 from boxeval.gateway.redact import Redactor
+from boxeval.spec.models import PlannedReplay
 
 FORMAT = "boxeval.cassette/1"
 MAX_BYTES = 256 * 1024 * 1024
@@ -47,6 +48,11 @@ class Cassette:
     def model(self) -> str:
         """The name that was asked for, so that an agent behaves as it did."""
         return self.exchanges[0].model
+
+    def planned(self, ignore: tuple[str, ...]) -> PlannedReplay:
+        """A model that replays it."""
+        wires = tuple(sorted({exchange.wire for exchange in self.exchanges}))
+        return PlannedReplay(cassette=self.sha256, model=self.model, wires=wires, ignore=ignore)
 
 
 class Recorder:

@@ -11,6 +11,8 @@ from typing import Any
 from boxeval.gateway.interface import PLACEHOLDER_KEY
 
 ANSWER_BYTES = 16 * 1024 * 1024
+ANSWER_TOKENS = 4096
+"""Where a protocol wants a limit."""
 
 
 class NoAnswer(Exception):
@@ -18,20 +20,23 @@ class NoAnswer(Exception):
 
 
 class Client:
-    """One question at a time to one route. `timeout_s` is for each."""
+    """One question at a time to one route, in its `wire`: `chat` or `messages`. `timeout_s` is for each."""
 
-    def __init__(self, socket_path: Path, base_path: str, model_name: str, timeout_s: float) -> None:
+    def __init__(
+        self, socket_path: Path, base_path: str, model_name: str, timeout_s: float, wire: str = "chat"
+    ) -> None:
         self._path, self._base, self._model, self._timeout_s = socket_path, base_path, model_name, timeout_s
+        self._wire = wire
         self._open: http.client.HTTPConnection | None = None
 
     def ask(self, system: str, user: str) -> str:
         """The text of the model's answer. Raises `NoAnswer`."""
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-        body = json.dumps({"model": self._model, "messages": messages})
+        endpoint, data = self._question(system, user)
+        body = json.dumps({"model": self._model, **data})
         connection = self._open = _Local(self._path, self._timeout_s)
         try:
             head = {"Authorization": f"Bearer {PLACEHOLDER_KEY}", "Content-Type": "application/json"}
-            connection.request("POST", f"{self._base}/chat/completions", body.encode(), head)
+            connection.request("POST", f"{self._base}{endpoint}", body.encode(), head)
             response = connection.getresponse()
             raw = response.read(ANSWER_BYTES + 1)
         except TimeoutError:
@@ -41,7 +46,13 @@ class Client:
         finally:
             self._open = None
             connection.close()
-        return _text_of(response.status, raw)
+        return _text_of(response.status, raw, self._wire)
+
+    def _question(self, system: str, user: str) -> tuple[str, dict[str, Any]]:
+        asked = {"role": "user", "content": user}
+        if self._wire == "messages":
+            return "/messages", {"max_tokens": ANSWER_TOKENS, "system": system, "messages": [asked]}
+        return "/chat/completions", {"messages": [{"role": "system", "content": system}, asked]}
 
     def kill(self) -> None:
         """Give up the question that is on its way, from any thread."""
@@ -60,7 +71,7 @@ class _Local(http.client.HTTPConnection):
         self.sock.connect(str(self._path))
 
 
-def _text_of(status: int, raw: bytes) -> str:
+def _text_of(status: int, raw: bytes, wire: str) -> str:
     try:
         data: Any = json.loads(raw)
     except ValueError:
@@ -70,12 +81,15 @@ def _text_of(status: int, raw: bytes) -> str:
         said = fault.get("message") if isinstance(fault, dict) else None
         raise NoAnswer(f"status {status}: {str(said)[:200]}")
     try:
-        choice = data["choices"][0]
-        text = choice["message"]["content"]
-    except (KeyError, IndexError, TypeError):
+        if wire == "messages":
+            text, end = "".join(part.get("text", "") for part in data["content"]), data.get("stop_reason")
+        else:
+            choice = data["choices"][0]
+            text, end = choice["message"]["content"], choice.get("finish_reason")
+    except (KeyError, IndexError, TypeError, AttributeError):
         raise NoAnswer("an answer without a message") from None
     if not isinstance(text, str) or not text.strip():
         raise NoAnswer("an answer without text")
-    if choice.get("finish_reason") not in ("stop", None):
-        raise NoAnswer(f"an answer that ended by {choice['finish_reason']!r}")
+    if end not in ("stop", "end_turn", None):
+        raise NoAnswer(f"an answer that ended by {end!r}")
     return text

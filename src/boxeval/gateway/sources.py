@@ -12,6 +12,7 @@ from boxeval.gateway.redact import NONE, Redactor
 from boxeval.gateway.replay import ReplayModel
 from boxeval.gateway.scripted import ScriptedModel
 from boxeval.gateway.upstream import UpstreamModel
+from boxeval.rules.providers import wires_of
 from boxeval.spec.models import PlannedModel, PlannedReplay, PlannedUpstream, Script
 
 SCRIPTED = "scripted"
@@ -58,6 +59,14 @@ class NoModel:
     def count_tokens(self, question: Question) -> int:  # noqa: ARG002
         """Nothing."""
         raise RequestError(404, "invalid_request_error", "model_not_found", "this trial has no model")
+
+
+def plain_wire(planned: PlannedModel) -> str:
+    """The protocol in which a question without tools is put to a model: `chat` if it speaks that, else `messages`."""
+    if isinstance(planned, Script):
+        return "chat"
+    spoken = planned.wires if isinstance(planned, PlannedReplay) else wires_of(planned.base_url)
+    return "chat" if "chat" in spoken else "messages"
 
 
 def name_of(planned: PlannedModel | None) -> str:

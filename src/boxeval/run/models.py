@@ -20,12 +20,11 @@ from boxeval.settings import Settings
 from boxeval.spec.models import (
     Model,
     PlannedModel,
-    PlannedReplay,
     PlannedUpstream,
     ReplayModel,
     UpstreamModel,
 )
-from boxeval.spec.suite import Target, Task
+from boxeval.spec.suite import Suite, Target, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +51,16 @@ def prepare_models(
     keyring = read_keyring(request.keyring_file or settings.keyring_file, environ)
     models, planned = loaded.suite.models, dict[str, PlannedModel](loaded.scripts)
     cassettes: dict[str, Cassette] = {}
-    names = {
-        target.id: request.model or target.model or loaded.suite.defaults.model or "" for _, target in pairs
-    }
-    for name in dict.fromkeys(names.values()):
+    used = [(task, name) for task, target in pairs for name in _names(loaded.suite, task, target, request)]
+    for name in dict.fromkeys(name for _, name in used):
         model = models.get(name)
         if isinstance(model, UpstreamModel):
             planned[name] = priced(place_of(model), model)
         elif isinstance(model, ReplayModel):
             cassette = read_cassette(loaded.directory / model.replay)
             cassettes[cassette.sha256] = cassette
-            planned[name] = PlannedReplay(cassette=cassette.sha256, model=cassette.model, ignore=model.ignore)
-    for task, target in pairs:
-        name = names[target.id]
+            planned[name] = cassette.planned(model.ignore)
+    for task, name in used:
         for secret in task.secrets:
             # Offline nobody needs it, but who has it does not want to see it.
             if isinstance(planned.get(name), PlannedUpstream) or keyring.has(secret):
@@ -75,6 +71,13 @@ def prepare_models(
     ):
         raise UsageError("--record: no model of this run is a real one, so there is nothing to record")
     return PreparedModels(planned, keyring, cassettes)
+
+
+def _names(suite: Suite, task: Task, target: Target, request: RunRequest) -> tuple[str, ...]:
+    """The models that a trial may ask: its candidate's and its judge's."""
+    model = request.model or target.model or suite.defaults.model
+    judge = request.judge or task.verify.judge or suite.defaults.judge
+    return tuple(name for name in (model, judge) if name is not None)
 
 
 def refuse_upstream(planned: Mapping[str, PlannedModel]) -> None:

@@ -152,6 +152,7 @@ class PlannedReplay(Record):
 
     cassette: Sha256 = Field(description="Over the cassette's bytes.")
     model: str = Field(description="Name of the model that was recorded.")
+    wires: tuple[str, ...] = Field(description="Protocols that were recorded.")
     ignore: tuple[str, ...] = ()
 
 

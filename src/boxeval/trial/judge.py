@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from boxeval.gateway.client import Client, NoAnswer
 from boxeval.gateway.server import Route
-from boxeval.gateway.sources import name_of
+from boxeval.gateway.sources import name_of, plain_wire
 from boxeval.graders.interface import Bench
 from boxeval.graders.judged import NoDocument, document_of
 from boxeval.rules.judging import Exchange
@@ -72,4 +72,5 @@ class Judge:
         if self._route is None:
             self._route = gateway.open_route(task.judge)
         timeout_s = task.grader_timeout_ms / 1000
-        return Client(gateway.socket_path, self._route.path, name_of(task.judge), timeout_s)
+        wire = plain_wire(task.judge)
+        return Client(gateway.socket_path, self._route.path, name_of(task.judge), timeout_s, wire)
