@@ -18,7 +18,7 @@ from boxeval.reports.formats import Format, render
 from boxeval.reports.json import report_schema
 from boxeval.reports.short import render_short
 from boxeval.reports.words import kind_of_line
-from boxeval.spec.report import Report
+from boxeval.spec.report import Cost, Report
 from boxeval.verdicts.aggregate import aggregate
 
 
@@ -195,3 +195,16 @@ def test_a_good_run_is_good_everywhere(tmp_path: Path) -> None:
         "0",
         "2.468",
     ]
+
+
+@pytest.mark.contract("V15")
+def test_a_sum_of_costs_says_how_many_trials_it_leaves_out(run: VerifiedRun, report: Report) -> None:
+    cost = Cost(known_usd=0.25, known_runs=1, unknown_runs=2)
+    told = report.model_copy(update={"cost": cost})
+    trials = report.tokens.runs
+    assert f"0.25 USD; 2 of {trials} trials cost unknown" in render(Format.TEXT, told, run)
+    assert json.loads(render(Format.JSON, told, run))["cost"] == {
+        "knownUsd": 0.25,
+        "knownRuns": 1,
+        "unknownRuns": 2,
+    }

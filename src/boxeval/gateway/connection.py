@@ -13,7 +13,7 @@ import h11
 from boxeval.gateway.egress import Egress
 from boxeval.gateway.interface import RequestError, malformed
 from boxeval.gateway.proxy import body_of, head_of, is_proxied, place_of, splice, token_of
-from boxeval.gateway.reply import Cut, Reply, Request, error_reply
+from boxeval.gateway.reply import STREAM, Cut, Reply, Request, error_reply
 from boxeval.gateway.route import RouteState
 
 HEAD_BYTES = 16 * 1024
@@ -143,7 +143,7 @@ class Connection:
 
     def _send(self, reply: Reply, headless: bool) -> None:
         headers = [("Content-Type", reply.content_type), ("Cache-Control", "no-store"), *reply.headers]
-        if reply.size_bytes is not None:
+        if reply.size_bytes is not None and reply.content_type != STREAM:
             headers.append(("Content-Length", str(reply.size_bytes)))
         if self._http.their_state is not h11.DONE:
             headers.append(("Connection", "close"))

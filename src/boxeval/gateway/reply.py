@@ -34,7 +34,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One HTTP response. `parts` are sent one by one; without a `size_bytes` nobody knows how many there will be."""
+    """One HTTP response, whose `parts` are sent one by one. `size_bytes` is of all parts, where it is known."""
 
     status: int
     parts: Iterable[bytes]
@@ -61,8 +61,8 @@ def error_reply(fault: WireError, request: Request) -> Reply:
 def answer_reply(answer: Answer, question: Question, body: dict[str, Any], created: int) -> Reply:
     """An answer in its protocol, with the faults that a script asks for."""
     if question.asked.stream:
-        events = question.wire.events(answer, question.asked, created)
-        return Reply(200, _spoiled(tuple(events), answer), STREAM)
+        events = tuple(question.wire.events(answer, question.asked, created))
+        return Reply(200, _spoiled(events, answer), STREAM, size_bytes=sum(map(len, events)))
     data = compact(body)
     if answer.garble_after is not None:
         data = data[: len(data) // 2]

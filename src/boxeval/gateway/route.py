@@ -190,7 +190,7 @@ class RouteState:
         reply = answer_reply(answer, question, exchange.answered, created)
         calls = {call.id for call in answer.calls}
         heard = Heard(answer.usage, True, calls, usages_told=1, is_refusal=answer.is_refusal)
-        size = len(exchange.request.body) + (reply.size_bytes or len(str(exchange.answered)))
+        size = len(exchange.request.body) + (reply.size_bytes or 0)
         spent = Spent(answer.usage, answer.cost_usd, size, time.monotonic_ns() - exchange.started_ns)
         with self._lock:
             if self._paused.is_set():
