@@ -266,7 +266,8 @@ def test_a_client_that_leaves_takes_its_request_with_it() -> None:
             peer.sendall((head + body).encode())
             got = b""
             while b"message_start" not in got:
-                assert (piece := peer.recv(65_536))
+                piece = peer.recv(65_536)
+                assert piece
                 got += piece
         # Only the next piece tells the gateway that nobody listens; the end of the turn does so at the latest.
         gateway.pause_route(route.token)
