@@ -36,6 +36,9 @@ def boxes_of(trial: Trial) -> list[tuple[str, BoxResult]]:
     boxes += [("measure", seen.measure), ("grader", seen.grader)]
     boxes += [(f"check {check.id}", check.box) for check in seen.checks]
     boxes += [("HEAD", seen.git_head.box if seen.git_head else None)]
+    boxes += [
+        (f"extension {one.method}", one.box) for one in (seen.extension.exchanges if seen.extension else ())
+    ]
     return [(role, box) for role, box in boxes if box]
 
 

@@ -10,6 +10,7 @@ from boxeval.reports.check_words import checks_shown
 from boxeval.reports.columns import facts, table
 from boxeval.reports.escape import escape
 from boxeval.reports.excerpts import boxes_of, change_words, command_words, enforcements_of, output
+from boxeval.reports.extension import extension_lines
 from boxeval.reports.text import render
 from boxeval.reports.words import UNKNOWN, Fact, cause, duration, kind_of, kind_of_line, number, size
 from boxeval.spec.box import BoxResult
@@ -85,6 +86,8 @@ def render_trial(run: VerifiedRun, trial: Trial) -> str:
         lines += ["", *_enforcement(name, enforced)]
     if seen.traffic:
         lines += ["", *_traffic(seen.traffic)]
+    if seen.extension:
+        lines += ["", *extension_lines(seen.extension)]
     if seen.egress:
         lines += ["", *_egress(seen.egress)]
     lines += [
