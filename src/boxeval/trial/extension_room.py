@@ -110,7 +110,7 @@ class Room:
     def _run(
         self, method: Method, data: bytes, below: tuple[str, ...], layers: tuple[str, ...]
     ) -> tuple[BoxResult, bytes]:
-        slot, role = self.slot, f"extension-{method}"
+        slot, role = self.slot, f"extension{len(self.seen) + 1}-{method}"
         use = self.source.use
         volumes = [slot.grader_workspace(self.trial_id, role, below, self.fixture)]
         box = None
@@ -133,5 +133,8 @@ class Room:
             settle_box(box)
         finally:
             self.reaper.take(box, tuple(volumes))
+        if box.end.settled:
+            # What it wrote takes no room from the next one.
+            slot.keeper.request("drop_layer", name=f"{GRADE}.{role}")
         stdout = box.end.commands[0].stdout.kept if box.end.commands else b""
         return box_result(box.end, self.blobs), stdout
