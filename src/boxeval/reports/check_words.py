@@ -19,7 +19,7 @@ MESSAGE_BYTES = 16 * 1024
 
 def check_facts(trial: Trial) -> Iterator[Fact]:
     """A line on all checks, and one on each of the first that did not pass."""
-    checks = trial.observations.checks
+    checks = trial.observations.graded
     bad = [check for check in checks if check.status is not CheckStatus.PASSED]
     if not bad:
         return

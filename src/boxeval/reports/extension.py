@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from boxeval.reports.escape import escape
 from boxeval.reports.columns import table
+from boxeval.reports.escape import escape
 from boxeval.reports.words import UNKNOWN
 from boxeval.spec.extension_use import ExtensionSeen
 

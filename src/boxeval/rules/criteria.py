@@ -43,11 +43,6 @@ def criteria(task: PlannedTask, seen: Observations) -> Outcome | None:
     return _undecided(task, seen, state, missing)
 
 
-def graded(seen: Observations) -> tuple[CheckSeen, ...]:
-    """The declared checks and those of an extension."""
-    return (*seen.checks, *(seen.extension.checks if seen.extension else ()))
-
-
 def wanted(task: PlannedTask, seen: Observations) -> int:
     """How many checks there must be. An extension says itself how many it has, and one at least."""
     own = max(len(seen.extension.checks), 1) if seen.extension else 1
@@ -57,8 +52,8 @@ def wanted(task: PlannedTask, seen: Observations) -> int:
 def statuses(task: PlannedTask, seen: Observations) -> list[CheckStatus]:
     """What counts of each check: its own status, or what weighted scoring makes of all."""
     if task.verify.scoring == "weighted":
-        return weighed(graded(seen), task.verify.threshold or THRESHOLD)
-    return [check.status for check in graded(seen)]
+        return weighed(seen.graded, task.verify.threshold or THRESHOLD)
+    return [check.status for check in seen.graded]
 
 
 def _recommended(
@@ -67,7 +62,7 @@ def _recommended(
     """What the selected policy recommends. It decides in the place of the checks, and hides no grader's fault."""
     if by_commands and by_commands.task is not TaskState.FAILED:
         return by_commands
-    found = [check.status for check in graded(seen)]
+    found = [check.status for check in seen.graded]
     undecided = [status for status in found if status in (CheckStatus.ERROR, CheckStatus.UNAVAILABLE)]
     missing = missing_evidence(task, seen)
     recommendation = seen.extension.recommendation if seen.extension else None
@@ -86,7 +81,7 @@ def _undecided(
     task: PlannedTask, seen: Observations, state: Grading, missing: tuple[str, ...]
 ) -> Outcome | None:
     if state is Grading.ERROR:
-        bad = next(check for check in graded(seen) if check.status is CheckStatus.ERROR)
+        bad = next(check for check in seen.graded if check.status is CheckStatus.ERROR)
         failure = FailureClass.TIMEOUT if bad.limit == "time" else FailureClass.GRADER_ERROR
         limit = "grader" if bad.limit == "time" else bad.limit
         return void(failure, _words(bad), execution_of(task, seen), Grading.ERROR, limit)
@@ -99,15 +94,15 @@ def _undecided(
     if missing:
         detail = f"required evidence is missing: {', '.join(missing)}"
     else:
-        bad_or_none = next((c for c in graded(seen) if c.status is CheckStatus.UNAVAILABLE), None)
+        bad_or_none = next((c for c in seen.graded if c.status is CheckStatus.UNAVAILABLE), None)
         detail = _words(bad_or_none) if bad_or_none else "the checks left no record"
     return void(FailureClass.EVIDENCE_MISSING, detail, Execution.COMPLETED, Grading.UNAVAILABLE)
 
 
 def _failures(task: PlannedTask, seen: Observations) -> str:
-    bad = [check for check in graded(seen) if check.status is CheckStatus.FAILED]
+    bad = [check for check in seen.graded if check.status is CheckStatus.FAILED]
     if task.verify.scoring == "weighted":
-        mean = mean_score(graded(seen))
+        mean = mean_score(seen.graded)
         found = "cannot reach" if mean is None else f"is {mean:.3f}, under"
         lead = f"the mean score {found} {task.verify.threshold or THRESHOLD}"
         return f"{lead}; {_words(bad[0])}" if bad else lead

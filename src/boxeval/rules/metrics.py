@@ -143,14 +143,14 @@ def _orphans(task: PlannedTask, seen: Observations) -> int | None:
 
 
 def _of_checks(seen: Observations) -> dict[str, Scalar]:
-    statuses = [check.status for check in seen.checks]
+    statuses = [check.status for check in seen.graded]
     if not statuses:
         return dict.fromkeys(f"checks.{name}" for name in ("total", "passed", "failed", "score"))
     return {
         "checks.total": len(statuses),
         "checks.passed": statuses.count(CheckStatus.PASSED),
         "checks.failed": statuses.count(CheckStatus.FAILED),
-        "checks.score": mean_score(seen.checks),
+        "checks.score": mean_score(seen.graded),
     }
 
 

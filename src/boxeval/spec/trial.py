@@ -220,6 +220,11 @@ class Observations(Record):
     extension: ExtensionSeen | None = None
     cancelled: bool = False
 
+    @property
+    def graded(self) -> tuple[CheckSeen, ...]:
+        """The declared checks, then those of an extension."""
+        return (*self.checks, *(self.extension.checks if self.extension else ()))
+
 
 class Trial(Record):
     """One finished trial. Times: `started_at` is UTC in RFC 3339, `steps_ms` is by a monotonic clock."""

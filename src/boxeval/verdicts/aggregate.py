@@ -121,7 +121,7 @@ def _line(run_id: str, made: Sequence[Trial], task: PlannedTask) -> TrialLine:
         steps_ms=trial.steps_ms,
         metrics=trial.metrics,
         evidence=tuple(EvidenceRef(name=n, sha256=s) for n, s in referenced_blobs(trial.observations)),
-        checks=tuple(_check(check) for check in trial.observations.checks),
+        checks=tuple(_check(check) for check in trial.observations.graded),
         look=f"boxeval show {run_id} {trial.trial_id}",
     )
 

@@ -124,7 +124,7 @@ def _trial(place: PlannedTrial, trial: Trial | None, kept: Kept) -> CaseTrial:
 
 
 def _checks(trial: Trial) -> Iterable[CheckLine]:
-    for seen in trial.observations.checks:
+    for seen in trial.observations.graded:
         yield CheckLine(id=seen.id, grader=seen.grader, status=str(seen.status), reason=seen.reason)
 
 
