@@ -84,7 +84,6 @@ def test_a_box_that_was_killed_from_outside_tells_of_no_orphans() -> None:
         assert found["process.orphanedChildren"] == orphans
 
 
-@pytest.mark.contract("V11")
 def test_an_ending_by_a_fault_is_scored_and_says_so() -> None:
     task = samples.task(faults=(strike("mid-tool", "container-kill"),))
     observed = seen(injected(at_ms=12), command=samples.killed(9))

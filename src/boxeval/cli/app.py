@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from boxeval.cli import agents, extension, grade, identity, images, keys, machine, results, run, suites
+from boxeval.cli import agents, extension, grade, identity, images, keys, machine, results, run, soak, suites
 from boxeval.cli.case_options import CaseExit
 from boxeval.cli.output import complain, warn
 from boxeval.errors import BoxevalError, SuiteError, UsageError
@@ -45,7 +45,7 @@ def _root(
     del version
 
 
-for _group in (run, suites, results, grade, identity, images, agents, machine, keys, extension):
+for _group in (run, suites, results, soak, grade, identity, images, agents, machine, keys, extension):
     _group.add_to(app)
 
 

@@ -13,6 +13,7 @@ from boxeval.reports.excerpts import boxes_of, change_words, command_words, enfo
 from boxeval.reports.extension import extension_lines
 from boxeval.reports.text import render
 from boxeval.reports.words import UNKNOWN, Fact, cause, duration, kind_of, kind_of_line, number, size
+from boxeval.rules.cause import failure_cause
 from boxeval.spec.box import BoxResult
 from boxeval.spec.egress import EgressTraffic
 from boxeval.spec.report import Report
@@ -51,6 +52,7 @@ def render_trial(run: VerifiedRun, trial: Trial) -> str:
     """All that was seen of one attempt at a trial."""
     task = next(t for t in run.plan.tasks if (t.task, t.target) == (trial.task, trial.target))
     outcome, seen = trial.outcome, trial.observations
+    because = failure_cause(seen, outcome)
     kind = kind_of(outcome, task.expect, as_expected(trial, task))
     lines = [
         f"{escape(trial.task)}[{escape(trial.target)}]#{trial.repeat}  {kind}",
@@ -61,6 +63,7 @@ def render_trial(run: VerifiedRun, trial: Trial) -> str:
                 ("grading", outcome.grading.value),
                 ("task", outcome.task.value),
                 ("class", cause(outcome) or "none"),
+                ("cause", because.kind.value if because else "none"),
                 ("weight", outcome.weight.value),
                 ("attempt", str(trial.attempt)),
                 ("started", trial.started_at),

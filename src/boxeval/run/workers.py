@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from boxeval.errors import EngineError
+from boxeval.errors import BoxevalError, EngineError
 from boxeval.gateway.server import Gateway
 from boxeval.graders.examiner import Examiner
 from boxeval.receipts.ledger import Ledger
@@ -169,22 +169,32 @@ class Worker(threading.Thread):
             fault = SetupFault(failure_class=FailureClass.COMMAND_ERROR, detail=str(error)[:300])
             cancelled = shared.cancel.is_set
             return seal_unstarted(planned, task, steps, Observations(fault=fault, cancelled=cancelled))
-        return run_trial(
-            TrialContext(
-                planned=planned,
-                task=task,
-                slot=slot,
-                images=shared.images,
-                fixtures=shared.fixtures,
-                extensions=shared.extensions,
-                blobs=shared.ledger.blobs,
-                gateway=shared.gateway,
-                reaper=shared.reaper,
-                cancel=shared.cancel,
-                steps=steps,
-                examiner=shared.examiner,
-                ambient=shared.ambient,
-            )
+        try:
+            return run_trial(self._context(planned, task, slot, steps))
+        except (BoxevalError, OSError):
+            raise
+        except Exception as error:
+            # A fault of ours costs one trial, which nobody can count then; the others go on (V39).
+            detail = f"run-error: {type(error).__name__}: {error}"[:300]
+            fault = SetupFault(failure_class=FailureClass.COMMAND_ERROR, detail=detail)
+            return seal_unstarted(planned, task, steps, Observations(fault=fault))
+
+    def _context(self, planned: PlannedTrial, task: PlannedTask, slot: Slot, steps: Steps) -> TrialContext:
+        shared = self._shared
+        return TrialContext(
+            planned=planned,
+            task=task,
+            slot=slot,
+            images=shared.images,
+            fixtures=shared.fixtures,
+            extensions=shared.extensions,
+            blobs=shared.ledger.blobs,
+            gateway=shared.gateway,
+            reaper=shared.reaper,
+            cancel=shared.cancel,
+            steps=steps,
+            examiner=shared.examiner,
+            ambient=shared.ambient,
         )
 
     def _slot_for(self, policy_name: str) -> Slot:

@@ -42,6 +42,11 @@ def of_run(engine: Engine, owner: Owner, run_id: str) -> tuple[Leftover, ...]:
     return _labelled(engine, f"{RUN}={run_id}", ours)
 
 
+def everything(engine: Engine, owner: Owner) -> tuple[Leftover, ...]:
+    """Every container and volume of this home, caches and what runs just now included."""
+    return _labelled(engine, OWNER, lambda labels: labels.get(OWNER, "").partition(".")[0] == owner.home)
+
+
 def _labelled(engine: Engine, label: str, ours: Callable[[dict[str, str]], bool]) -> tuple[Leftover, ...]:
     with engine_errors("list what boxeval made"):
         containers: list[dict[str, Any]] = engine.api.containers(all=True, filters={"label": label})

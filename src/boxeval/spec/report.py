@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from boxeval.spec.base import Natural, Record, Scalar, Sha256
+from boxeval.spec.cause import FailureCause
 from boxeval.spec.estimates import Estimates, MeanEstimates
 from boxeval.spec.graded import CheckVerdict
 from boxeval.spec.outcome import Outcome
@@ -51,6 +52,7 @@ class TrialLine(Record):
     expect: Literal["passed", "failed"] | None
     expect_class: str | None
     outcome: Outcome
+    failure_cause: FailureCause | None = Field(description="None unless the trial failed or is void.")
     as_expected: bool | None
     started_at: str
     wall_ms: Natural

@@ -10,6 +10,7 @@ from boxeval.receipts.evidence import referenced_blobs
 from boxeval.receipts.trust import instant
 from boxeval.receipts.verify import VerifiedRun
 from boxeval.rules.attempts import by_trial, deciding
+from boxeval.rules.cause import failure_cause
 from boxeval.rules.estimators import estimate, macro_average
 from boxeval.rules.metrics import holds
 from boxeval.spec.estimates import Estimates
@@ -115,6 +116,7 @@ def _line(run_id: str, made: Sequence[Trial], task: PlannedTask) -> TrialLine:
         expect=task.expect,
         expect_class=task.expect_class,
         outcome=trial.outcome,
+        failure_cause=failure_cause(trial.observations, trial.outcome),
         as_expected=as_expected(trial, task),
         started_at=trial.started_at,
         wall_ms=trial.wall_ms,

@@ -1,0 +1,62 @@
+"""The cause of a failure by precedence, from what the controller saw (V13)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import run_samples as samples
+from boxeval.rules.cause import failure_cause
+from boxeval.rules.metrics import measure
+from boxeval.rules.verdict import decide
+from boxeval.spec.trial import Collected, Observations
+
+FORBIDDEN = {"commands": ("true",), "forbid_paths": ("secret",)}
+CHANGED = Collected(changes=(samples.change("secret"),))
+MODEL = samples.traffic(error="script_exhausted: used up")
+
+
+def cause(observed: Observations, **task: Any) -> tuple[str, str] | None:
+    planned = samples.task(**task)
+    found = failure_cause(observed, decide(planned, observed, measure(planned, observed, 1)))
+    return (found.kind.value, found.evidence) if found else None
+
+
+@pytest.mark.contract("V13")
+@pytest.mark.parametrize(
+    ("observed", "task", "kind"),
+    [
+        (samples.seen(), {}, None),
+        (samples.seen(), {"verify": {}}, None),
+        (samples.seen(collected=CHANGED, traffic=MODEL), {"verify": FORBIDDEN}, "contract"),
+        (samples.fault("setup_failed"), {}, "pre_turn_infra"),
+        (samples.fault("command_error"), {}, "pre_turn_infra"),
+        (
+            samples.seen(traffic=samples.traffic(error="x", failed_before_first_turn=True)),
+            {},
+            "pre_turn_infra",
+        ),
+        (samples.seen(agent=samples.box(samples.command(2)), traffic=MODEL), {}, "api_error"),
+        (samples.seen(agent=samples.box(samples.timed_out()), traffic=MODEL), {}, "api_error"),
+        (samples.seen(agent=samples.box(samples.timed_out())), {}, "session_timeout"),
+        (samples.seen(grader=samples.box(samples.timed_out())), {}, "observer_timeout"),
+        (samples.seen(grader=samples.box(samples.command(1))), {}, "assertion"),
+        (samples.seen(agent=samples.box(samples.command(1))), {}, "assertion"),
+        (samples.seen(grader=samples.box(error="engine")), {}, "unknown"),
+        (samples.seen(cancelled=True), {}, "unknown"),
+    ],
+)
+def test_the_first_that_applies_is_the_cause(observed: Observations, task: Any, kind: str | None) -> None:
+    found = cause(observed, **task)
+    assert (found[0] if found else None) == kind
+
+
+def test_the_evidence_is_one_short_line() -> None:
+    found = cause(samples.seen(agent=samples.box(samples.command(2)), traffic=MODEL))
+    assert found == ("api_error", "script_exhausted: used up")
+    long = samples.fault("setup_failed", "x\n" * 400)
+    found = cause(long)
+    assert found is not None
+    assert len(found[1]) == 300
+    assert found[1].isprintable()
