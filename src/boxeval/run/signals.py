@@ -42,12 +42,12 @@ class Signals:
 
     @contextmanager
     def draining(self) -> Iterator[None]:
-        """Inside, the first two signals are noted: whoever is inside looks at them."""
-        self._draining = True
+        """Inside, the first two signals are noted: whoever is inside looks at them. May be nested."""
+        before, self._draining = self._draining, True
         try:
             yield
         finally:
-            self._draining = False
+            self._draining = before
 
 
 @contextmanager

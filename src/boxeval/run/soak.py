@@ -45,8 +45,9 @@ def soak(
     `trust` gives the keys to believe, once a run has been signed.
     """
     soaking = _Soak(settings, signals, tell, trust, jobs)
-    while not soaking.is_over(hours):
-        soaking.round(suites)
+    with signals.draining():
+        while not soaking.is_over(hours):
+            soaking.round(suites)
     return soaking.report(hours)
 
 
