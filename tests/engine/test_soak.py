@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +62,21 @@ def test_rounds_are_counted_and_only_bad_runs_are_kept(
 def test_a_time_that_makes_no_sense_is_refused(hours: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["soak", "--hours", hours]) == 2
     assert "--hours" in capsys.readouterr().err
+
+
+def test_a_signal_ends_a_soak_with_what_there_is(settings: Settings, tmp_path: Path) -> None:
+    suite, out = write_suite(tmp_path, SUITE % "failed"), tmp_path / "soak.json"
+    env = {**os.environ, "BOXEVAL_HOME": str(settings.data_dir.parent)}
+    command = [sys.executable, "-m", "boxeval", "soak", str(suite), "--hours", "1", "--out", str(out)]
+    with subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert any("KiB of memory" in line for line in process.stderr), "no round was finished"
+        process.send_signal(signal.SIGINT)
+        told, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert told.startswith("GOOD: ")
+    report = SoakReport.model_validate_json(out.read_text())
+    assert report.interrupted_by == signal.SIGINT
+    assert len(report.samples) >= 1
