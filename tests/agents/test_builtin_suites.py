@@ -99,6 +99,29 @@ def test_a_task_ends_as_it_says(name: str, task: Task, tmp_path: Path) -> None:
         assert measured(session, changed)[assertion.metric] == assertion.value, assertion.metric
 
 
+GOLD = {
+    "create-file": "printf 'Hello, world!\\n' > hello.txt",
+    "sort-lines": "sort fruits.txt > sorted.txt",
+    "json-edit": "sed -i s/1.2.3/2.0.0/ package.json",
+}
+LIVE = load_suite(resource("suites") / "live.yaml")
+
+
+@pytest.mark.contract("S50")
+@pytest.mark.parametrize("task", LIVE.suite.tasks, ids=lambda task: task.id)
+def test_a_task_for_a_real_model_fails_untouched_and_passes_when_it_is_done(
+    task: Task, tmp_path: Path
+) -> None:
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    place(task.workspace.files or {}, workspace)
+    assert not graded(task, workspace, tmp_path / "untouched")
+    subprocess.run(shell(GOLD[task.id]), cwd=workspace, check=True)
+    assert graded(task, workspace, tmp_path / "done")
+    assert task.runner.script is None
+    assert set(GOLD) == {one.id for one in LIVE.suite.tasks}
+
+
 def test_the_suites_hold_the_tasks_that_they_promise() -> None:
     ids = {name: [task.id for task in loaded.suite.tasks] for name, loaded in SUITES.items()}
     assert ids["builtin"] == [

@@ -46,6 +46,9 @@ def run(
         Several, typer.Option("--tag", metavar="TAG", help="Only tasks with this tag. May be given again.")
     ] = None,
     smoke: Annotated[bool, typer.Option("--smoke", help="Only tasks marked as smoke.")] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="The built-in suite of small tasks for a real model.")
+    ] = False,
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="Model for every target.")
     ] = None,
@@ -116,6 +119,7 @@ def run(
             "--task": task,
             "--tag": tag,
             "--smoke": smoke,
+            "--live": live,
             "--repeat": repeat,
             "--max-failures": max_failures,
             "--out": out,
@@ -136,6 +140,10 @@ def run(
     if short_report and not short_report.absolute().parent.is_dir():
         raise UsageError(f"--report {short_report}: its folder does not exist")
     settings = load_settings()
+    if live:
+        if suite or suite_option:
+            raise UsageError("--live is a suite itself; leave out the other")
+        suite_option = Path("live")
     asked = RunRequest(
         suite=Path() if resume and suite is suite_option is None else suite_file(suite, suite_option),
         out=out,
