@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from boxeval.reports.columns import table
 from boxeval.reports.escape import escape
-from boxeval.reports.text import table
 from boxeval.reports.words import duration
 from boxeval.spec.soak import Slope, SoakReport
 
