@@ -1,7 +1,6 @@
 """Gemini CLI: headless, with its prompt on standard input.
 
-It speaks Google's own protocol, which the gateway does not have yet, so the model is an upstream of the suite's own
-making for now (docs/agents.md).
+It speaks Google's own protocol, which the gateway has for scripted models (docs/gateway.md).
 """
 
 from __future__ import annotations
