@@ -211,6 +211,16 @@ def test_models(tmp_path: Path) -> None:
             model_of(text, host)
 
 
+def test_a_host_is_an_agent_with_its_effort(tmp_path: Path) -> None:
+    loaded = load_case(write_case(tmp_path))
+    suite = case_suite(loaded, Choice("codex", write_script(tmp_path), "high", 1), NO_RUNTIME, None).suite
+    runner = suite.tasks[0].runner
+    assert (runner.kind, runner.agent, runner.prompt) == (RunnerKind.AGENT, "codex", CASE["prompt"])
+    assert runner.host and runner.host.effort == "high"
+    with pytest.raises(UsageError, match="--effort huge: host codex has low, medium, high"):
+        case_suite(loaded, Choice("codex", write_script(tmp_path), "huge", 1), NO_RUNTIME, None)
+
+
 def test_hosts_that_there_are_not(tmp_path: Path) -> None:
     loaded = load_case(write_case(tmp_path))
     with pytest.raises(UsageError, match="there is no host `codx`; did you mean `codex`"):

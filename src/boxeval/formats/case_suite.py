@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from boxeval.errors import UsageError
 from boxeval.formats.agent_files import agent_files_fault
 from boxeval.formats.case import LoadedCase, workspace_of
-from boxeval.formats.later import NOT_YET
 from boxeval.formats.place import show
 from boxeval.formats.runtime_config import Runtime
 from boxeval.formats.suite_v2 import DEFAULT_POLICY, LoadedSuite, complete
@@ -37,6 +37,7 @@ JUDGE = "judge"
 PROVIDERS = {"codex": "openai", "claude": "anthropic"}
 """Whose models a host takes if `--model` gives a bare name."""
 HOSTS = ("reference", "codex", "claude", "gemini", "opencode", "mini-swe-agent", "aider")
+WITH_EFFORT, EFFORTS = ("codex", "claude"), ("low", "medium", "high")
 MODEL_FORMS = (
     "script:FILE, replay:FILE, upstream:PROVIDER/NAME, or the NAME of a model of the host's own provider"
 )
@@ -77,7 +78,7 @@ def case_suite(
             Task(
                 id=case.id,
                 workspace=workspace_of(case.fixture),
-                runner=Runner(kind=runner_kind(choice.host), prompt=case.prompt),
+                runner=runner_of(choice, case.prompt),
                 verify=Verify(env=runtime.env, checks=case.checks),
                 required_evidence=case.required_evidence,
             ),
@@ -90,12 +91,18 @@ def case_suite(
     return replace(made, policies=made.policies | {DEFAULT_POLICY: shown}, repositories=repositories)
 
 
-def runner_kind(host: str) -> RunnerKind:
-    """How a host is started. Raises `UsageError` for one that there is not."""
-    if host == "reference":
-        return RunnerKind.SCRIPTED
-    _known_host(host)
-    raise UsageError(f"host {show(host)} {NOT_YET}; `reference` is")
+def runner_of(choice: Choice, prompt: str) -> Runner:
+    """How a host takes its turn. Raises `UsageError` for one that there is not, or an effort that it does not have."""
+    if choice.host == "reference":
+        return Runner(kind=RunnerKind.SCRIPTED, prompt=prompt)
+    _known_host(choice.host)
+    options: dict[str, Any] = {}
+    if choice.effort is not None and choice.host in WITH_EFFORT:
+        if choice.effort not in EFFORTS:
+            raise UsageError(f"--effort {choice.effort}: host {choice.host} has {', '.join(EFFORTS)}")
+        options["host"] = {"effort": choice.effort}
+    tree = {"kind": RunnerKind.AGENT, "agent": choice.host, "prompt": prompt, **options}
+    return Runner.model_validate(tree)
 
 
 def _known_host(host: str) -> None:

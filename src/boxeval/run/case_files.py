@@ -68,11 +68,18 @@ def derived(verified: VerifiedRun, directory: Path) -> CaseResult:
 
 def kept_files(trial: Trial) -> list[tuple[KeptFile, str]]:
     """The final message and the artifacts of a trial as files, with the blob of each."""
-    message = trial.observations.message
-    if message is None or message.sha256 is None:
-        return []
-    path = f"{MESSAGES}/{trial.trial_id}.{trial.attempt}"
-    return [(KeptFile(path=path, sha256=message.sha256, size_bytes=message.size_bytes), message.sha256)]
+    name, seen = f"{trial.trial_id}.{trial.attempt}", trial.observations
+    files = []
+    if seen.message and seen.message.sha256:
+        path = f"{MESSAGES}/{name}"
+        files.append(KeptFile(path=path, sha256=seen.message.sha256, size_bytes=seen.message.size_bytes))
+    turns = seen.agent_record.turns if seen.agent_record else ()
+    artifacts = [artifact for turn in turns for artifact in turn.artifacts if artifact.sha256]
+    for number, artifact in enumerate(artifacts, start=1):
+        # The id is the agent's module's, but a name on the host is ours.
+        path = f"{ARTIFACTS}/{name}/{number:04}"
+        files.append(KeptFile(path=path, sha256=artifact.sha256 or "", size_bytes=artifact.size_bytes))
+    return [(file, file.sha256) for file in files]
 
 
 def record_path(verified: VerifiedRun, trial: Trial) -> str:
