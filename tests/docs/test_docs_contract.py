@@ -47,6 +47,7 @@ def test_the_table_counts_by_state() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_an_unknown_id_fails_the_collection(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_bytes((ROOT / "tests" / "conftest.py").read_bytes())
     for fixtures in (ROOT / "tests").glob("*_fixtures.py"):

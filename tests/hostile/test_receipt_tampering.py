@@ -53,6 +53,7 @@ def test_the_golden_run_is_good_in_the_first_place(golden: Path) -> None:
     assert taken_for_good(golden)
 
 
+@pytest.mark.slow
 def test_some_of_every_way_to_tamper(run: Path, tmp_path: Path) -> None:
     """`make tamper` tries all of them. A torn tail is incomplete, the rest integrity."""
     golden, sealed = tampering.files_of(run), verify(run, TRUST).trials

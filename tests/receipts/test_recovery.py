@@ -102,6 +102,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.contract("P19")
 def test_a_last_line_torn_at_any_byte_is_cut_off_and_told(tmp_path: Path) -> None:
     """Known failure I1: that trial is run again, the others are kept, nothing is appended behind half a line."""
