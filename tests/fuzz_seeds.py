@@ -14,6 +14,7 @@ from typing import Any
 import tamper_cases as tampering
 from boxeval.receipts.trust import TrustFile
 from case_samples import CASE
+from extension_samples import DESCRIBED
 from suite_samples import RIGHT
 
 
@@ -68,6 +69,37 @@ STREAM = (
 )
 SHIM = b"exit=0\nsignal=0\ntimed_out=0\nspawn_error=\nwall_ms=5\nstalled_ms=0\n"
 LAST = b"orphans=0\nsurvivors=0\noom_kills=0\npids_denied=0\ncpu_ms=1\nmax_rss_kib=1\nfull=\n"
+EXTENSION = {"protocol": "boxeval.discovery.v1", "id": "0" * 16, "method": "describe", "result": DESCRIBED}
+AGENTS = tuple(
+    b"".join(json.dumps(event).encode() + b"\n" for event in events)
+    for events in (
+        [
+            {"type": "thread.started", "thread_id": "t"},
+            {"type": "turn.started"},
+            {"type": "item.completed", "item": {"id": "i", "type": "agent_message", "text": "x"}},
+            {"type": "turn.completed", "usage": {"input_tokens": 2, "output_tokens": 4}},
+        ],
+        [
+            {"type": "system", "subtype": "init", "session_id": "s"},
+            {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": "c", "name": "B"}]}},
+            {"type": "result", "subtype": "success", "is_error": False, "result": "x", "total_cost_usd": 0.5},
+        ],
+        [
+            {"type": "text", "sessionID": "s", "part": {"text": "x"}},
+            {"type": "step_finish", "sessionID": "s", "part": {"reason": "stop", "tokens": {"input": 1}}},
+        ],
+        [
+            {"type": "init", "session_id": "s"},
+            {"type": "message", "role": "assistant", "content": "la", "delta": True},
+            {"type": "result", "status": "success", "stats": {"input_tokens": 2}},
+        ],
+        [
+            {"method": "boxeval/thread", "params": {"threadId": "t"}},
+            {"method": "turn/completed", "params": {"threadId": "t", "turn": {"status": "completed"}}},
+        ],
+        [{"info": {"exit_status": "Submitted"}, "messages": [{"role": "assistant", "content": "x"}]}],
+    )
+)
 JUDGED = (
     b'{"outcomes":[{"id":"one","verdict":"pass","reason":"r"},{"id":"two","verdict":"fail","reason":"s"}]}'
 )
@@ -108,6 +140,8 @@ def seeds() -> dict[str, tuple[bytes, ...]]:
         "answers": (b'{"a":{"b":[1,1e9,"x"]}}\x1f/a/b/0', b"[NaN]\x1f"),
         "egress": (b"CONNECT example.org:443", b"GET http://[::1]:80/x", b"GET Basic dG9rZW46eA=="),
         "documents": (b'text\n```json\n{"a": [1]}\n```\n', b'{"documents":[],"error":null}'),
+        "agent-streams": AGENTS,
+        "extension-answers": (json.dumps(EXTENSION).encode(),),
         "judge-answers": (JUDGED,),
         "case": (json.dumps(CASE).encode(),),
         "journal": (b'{"seq":1,"at":1.0,"type":"session","session":"s","format":1}\n{"type":"tool"}\n',),

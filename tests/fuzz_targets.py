@@ -10,7 +10,6 @@ import contextlib
 import gzip
 import hashlib
 import io
-import json
 import os
 import tempfile
 import unicodedata
@@ -42,18 +41,12 @@ from boxeval.gateway.meter import Meter
 from boxeval.gateway.proxy import place_of, token_of
 from boxeval.gateway.responses import Responses
 from boxeval.gateway.server import Gateway
-from boxeval.graders.child.documents import document
-from boxeval.graders.files import answer_of as answer_of_program
 from boxeval.receipts.canonical import MalformedError, canonical, canonical_json, read, strict_json
 from boxeval.receipts.chain import read_chain
 from boxeval.receipts.envelope import Envelope
 from boxeval.receipts.trust import TrustFile, read_trust_file
 from boxeval.reports.escape import escape, escape_lines
-from boxeval.rules import json_values
-from boxeval.rules.journal import read_journal
-from boxeval.rules.judging import read_outcomes
 from boxeval.rules.line_diff import Work, edits
-from boxeval.rules.linear_pattern import PatternError, linear_pattern
 from boxeval.rules.patch import Blob, TooLarge, quoted, section
 from boxeval.rules.paths import raw_name, readable
 from boxeval.sandbox.attach import Attachment
@@ -77,6 +70,7 @@ from boxeval.spec.policy import CollectCaps, Policy
 from boxeval.spec.receipt import Receipt
 from boxeval.spec.workspace import Workspace
 from boxeval.trial.git_jobs import notes_of
+from fuzz_told import TOLD
 
 CAPS = CollectCaps(bytes=4096, members=16, depth=4, path_bytes=128, name_bytes=32)
 WIRES = (Chat(), Responses(), Messages())
@@ -279,33 +273,6 @@ def names(data: bytes) -> None:
     notes_of(data)
 
 
-def answers(data: bytes) -> None:
-    """What graders read as JSON, and the pointer into it."""
-    text, _, pointer = data.decode("utf-8", "replace").rpartition("\x1f")
-    with contextlib.suppress(json_values.NotJson):
-        tree = json_values.parse(text)
-        json.dumps(tree, allow_nan=False)
-        assert json_values.equal(tree, tree)
-        json_values.shown(tree)
-        if json_values.pointer_fault(pointer) is None:
-            with contextlib.suppress(json_values.NoValue):
-                json_values.resolve(tree, pointer)
-
-
-def documents(data: bytes) -> None:
-    """What graders take for a message's document, and what their programs tell."""
-    for exact in (False, True):
-        with contextlib.suppress(json_values.NotJson):
-            json.dumps(document(data.decode("utf-8", "replace"), exact), allow_nan=False)
-    answer_of_program(data)
-
-
-def judge_answers(data: bytes) -> None:
-    with contextlib.suppress(ValueError):
-        found = read_outcomes(data.decode("utf-8", "replace"), {"one", "two"})
-        assert set(found) == {"one", "two"}
-
-
 def case(data: bytes) -> None:
     try:
         load_case(file("case.yaml", data))
@@ -314,17 +281,8 @@ def case(data: bytes) -> None:
         assert all(str(problem).isprintable() for problem in error.problems)
 
 
-def journal(data: bytes) -> None:
-    read_journal(data)
-
-
-def linear_patterns(data: bytes) -> None:
-    pattern, _, text = data.decode("utf-8", "replace").partition("\x1f")
-    with contextlib.suppress(PatternError):
-        linear_pattern(pattern).search(text)
-
-
 TARGETS: dict[str, Callable[[bytes], None]] = {
+    **TOLD,
     "keeper-frames": keeper_frames,
     "keeper-stream": keeper_stream,
     "shim-frames": shim_frames,
@@ -341,11 +299,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "cassette": cassette,
     "patches": patches,
     "names": names,
-    "answers": answers,
-    "documents": documents,
-    "judge-answers": judge_answers,
     "case": case,
-    "journal": journal,
-    "linear-patterns": linear_patterns,
 }
 """By name; `fuzz_seeds.seeds` has inputs for each."""
