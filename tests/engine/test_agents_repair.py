@@ -49,10 +49,11 @@ CASES = [
 
 
 def suite_of(case: Case) -> str:
-    turns = [
-        {"calls": [{"tool": case.tool, "input": {case.argument: FIX, **case.more}}]},
-        {"text": DONE},
-    ]
+    last: dict[str, Any] = {"text": DONE}
+    if case.agent == "mini-swe-agent":  # it ends by a command, whose further output is what it hands in
+        submit = f"echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; echo {DONE}"
+        last = {"calls": [{"tool": "bash", "input": {"command": submit}}]}
+    turns = [{"calls": [{"tool": case.tool, "input": {case.argument: FIX, **case.more}}]}, last]
     files = {"calc.py": "def add(a, b):\n    return a - b\n"}
     check = "import calc; assert calc.add(2, 3) == 5"
     task = {
@@ -114,8 +115,11 @@ def test_an_agent_mends_the_bug(case: Case, tmp_path: Path, engine: Engine, sett
     assert (record.host, turn.end) == (f"boxeval.host.{case.agent}", TurnEnd.COMPLETED)
     message = trial.observations.message
     assert message is not None
-    assert blob(end.directory, message.sha256).decode() == DONE
-    assert [(call.name, call.end) for call in turn.calls] == [(case.call, CallEnd.COMPLETED)]
+    assert blob(end.directory, message.sha256).decode().strip() == DONE
+    assert (turn.calls[0].name, turn.calls[0].end) == (case.call, CallEnd.COMPLETED)
+    assert record.transcripts is not None
+    assert record.transcripts.status == "complete"
+    assert record.transcripts.files
     assert turn.preflight is not None
     assert turn.preflight.version
     assert measured(trial) == (200, 40)
@@ -128,6 +132,55 @@ def test_an_agent_mends_the_bug(case: Case, tmp_path: Path, engine: Engine, sett
     assert collected is not None
     assert collected.patch is not None
     assert b"+    return a + b" in blob(end.directory, collected.patch.sha256)
+
+
+CONTINUED = """
+models:
+  m:
+    script:
+      turns:
+        - {calls: [{tool: exec_command, input: {cmd: "cd; mkdir notes; echo kept > notes/a.txt; echo hidden > b.txt"}}]}
+        - {text: "I took a note."}
+        - {calls: [{tool: exec_command, input: {cmd: "cp ~/notes/a.txt note.txt"}}]}
+        - {text: "I copied it."}
+tasks:
+  - id: twice
+    workspace: {kind: inline, files: {a.txt: "one"}}
+    runner: {kind: agent, agent: codex, host: {transcripts: true, artifacts: {notes: notes}}}
+    requiredEvidence: [boxeval.host.codex.native-calls, boxeval.host.transcripts]
+    steps: [{id: first, prompt: "Take a note."}, {id: second, prompt: "Copy the note."}]
+    verify:
+      commands:
+        - 'test "$(cat note.txt)" = kept'
+        - 'test "$(cat "$BOXEVAL_CANDIDATE_ARTIFACT_NOTES/a.txt")" = kept'
+        - 'test "$SEVRO_CANDIDATE_TRANSCRIPTS" = "$BOXEVAL_CANDIDATE_TRANSCRIPTS"'
+        - 'grep -q ''"status": "complete"'' "$BOXEVAL_CANDIDATE_TRANSCRIPTS/index.json"'
+        - 'grep -rq "I copied it" "$BOXEVAL_CANDIDATE_TRANSCRIPTS/codex/.codex/sessions"'
+        - '! touch "$BOXEVAL_CANDIDATE_TRANSCRIPTS/x" 2>/dev/null'
+        - '! grep -rqs hidden /boxeval/artifact-notes "$HOME" /tmp'
+"""
+
+
+@pytest.mark.contract("G36", "G37", "G47", "V2")
+def test_a_second_prompt_goes_on_in_the_same_state_and_graders_see_what_was_declared(
+    tmp_path: Path, engine: Engine, settings: Settings
+) -> None:
+    del engine
+    head = HEAD.replace("timeoutMs: 120000", "timeoutMs: 120000, model: m")
+    _, verified = run(write_suite(tmp_path, CONTINUED, head), settings)
+    (trial,) = verified.trials
+    record = trial.observations.agent_record
+    assert trial.outcome.task == "passed", (trial.outcome, record)
+    assert record is not None
+    first, second = record.turns
+    assert (first.turn, second.turn) == ("first", "second")
+    assert (first.continues, second.continues) == (False, True)
+    assert first.session == second.session
+    assert first.preflight is not None
+    assert second.preflight is None
+    assert [tree.id for tree in record.artifacts] == ["notes"]
+    assert record.native is not None
+    assert len(record.native.boundaries) == 1
 
 
 def measured(trial: Trial) -> tuple[Any, Any]:

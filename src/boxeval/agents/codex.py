@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from boxeval.agents import codex_server_stream, codex_stream
+from boxeval.agents import codex_server_stream, codex_session, codex_stream
 from boxeval.agents.host import Command, Host, Request
 
 SERVER_CLIENT = "/opt/boxeval/agents/codex/app_server.py"
@@ -50,5 +50,6 @@ HOST = Host(
     read=codex_stream.read,
     readers={"app-server": codex_server_stream.read},
     sessions=(".codex/sessions",),
+    native=codex_session.read,
     continues=True,
 )

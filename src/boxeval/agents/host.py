@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from boxeval.agents.interface import ModelAccess
 from boxeval.agents.stream import Output, Reading
+from boxeval.spec.agent_record import NativeSession
 from boxeval.spec.host_options import HostOptions
 
 HOST_ID = "boxeval.host."
@@ -44,6 +45,7 @@ def _no_files(_request: Request) -> dict[str, bytes]:
 class Host:
     """One agent.
 
+    `native` reads what its own session files, by their path, tell of the session of the stream.
     `version` is the command that says its version. `sessions` are the subtrees of its home with its own transcripts.
     `continues`: a later turn goes on with the session of the one before. `files` are put into its empty home before
     the first turn, by their relative path. `readers` are those of other entrypoints, by their names.
@@ -56,6 +58,7 @@ class Host:
     read: Callable[[Output], Reading]
     readers: Mapping[str, Callable[[Output], Reading]] = field(default_factory=dict)
     sessions: tuple[str, ...] = ()
+    native: Callable[[Mapping[str, bytes], str | None], NativeSession] | None = None
     continues: bool = False
     files: Callable[[Request], Mapping[str, bytes]] = _no_files
 

@@ -42,6 +42,6 @@ HOST = Host(
     protocols=("chat",),
     command=_command,
     read=opencode_stream.read,
-    sessions=(".local/share/opencode/storage",),
+    sessions=tuple(f".local/share/opencode/opencode.db{end}" for end in ("", "-wal", "-shm")),
     continues=True,
 )

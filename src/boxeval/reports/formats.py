@@ -18,6 +18,7 @@ class Format(StrEnum):
     MD = "md"
     JUNIT = "junit"
     SWE_JSONL = "swe-jsonl"
+    ATIF = "atif"
 
 
 FORMATS = "|".join(Format)
@@ -37,6 +38,10 @@ def render(form: Format, report: Report, run: VerifiedRun) -> str:
         from boxeval.reports import swe_jsonl
 
         return swe_jsonl.render(report, run)
+    if form is Format.ATIF:
+        from boxeval.reports import atif
+
+        return atif.render(report, run)
     if form is Format.MD:
         from boxeval.reports import md
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from boxeval.rules.agent_evidence import has_host_evidence
 from boxeval.rules.turns import turns, unfinished
 from boxeval.spec.graded import MESSAGE_BYTES, FinalMessage, MessageStatus
 from boxeval.spec.plan import PlannedTask
@@ -47,4 +48,6 @@ def _has(name: str, seen: Observations) -> bool:
         return collected is not None and not (collected.limit or collected.error)
     if name == "boxeval.patch":
         return bool(collected and collected.patch and collected.patch.complete)
-    return name == "boxeval.tokens" and seen.traffic is not None
+    if name == "boxeval.tokens":
+        return seen.traffic is not None
+    return has_host_evidence(name, seen)

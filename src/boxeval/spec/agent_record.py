@@ -7,7 +7,7 @@ it can make a check pass by itself.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -151,10 +151,51 @@ class RetainedTree(Record):
     files: tuple[RetainedFile, ...] = ()
 
 
+class NativeCall(Record):
+    """A direct control call in the agent's own session, by name and ordinal: it proves an attempt, no more."""
+
+    ordinal: Natural
+    name: Word
+    namespace: Word | None = None
+
+
+class ExecCall(Record):
+    """A submission to the code mode. It is told apart from direct calls and accepts nothing."""
+
+    ordinal: Natural
+    id: Word | None = None
+
+
+class ChildRollout(Record):
+    """The session of an agent that this one spawned."""
+
+    status: Literal["available", "unavailable", "ambiguous", "partial"]
+    thread: Word | None = None
+    returned: bool | None = Field(
+        None, description="Whether one nonempty final message matches its completion event; None: not told."
+    )
+
+
+class NativeSession(Record):
+    """What the agent's own session file tells beside its stream (Codex)."""
+
+    status: Completeness = Field(strict=False)
+    reason: str | None = None
+    calls: tuple[NativeCall, ...] = ()
+    exec_calls: tuple[ExecCall, ...] = ()
+    children: tuple[ChildRollout, ...] = ()
+    truncated: bool = Field(False, description="Calls or children past a cap were let go.")
+    boundaries: tuple[Natural, ...] = Field(
+        (),
+        description="The last ordinal before each later turn: calls above it are of that turn or a later one.",
+    )
+
+
 class AgentRecord(Record):
     """All turns of a trial's agent, and what was kept of its home. `host` is an id such as `boxeval.host.codex`."""
 
     host: str
     turns: tuple[TurnRecord, ...] = ()
+    native: NativeSession | None = None
     transcripts: RetainedTree | None = Field(None, description="The agent's own session files.")
     artifacts: tuple[RetainedTree, ...] = Field((), description="Declared subtrees, by their names.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from boxeval.agents.environment import grader_environment
 from boxeval.formats.fixtures import inline_fixture
@@ -19,6 +20,7 @@ from boxeval.trial.context import TrialContext
 from boxeval.trial.extension import TrialExtension
 from boxeval.trial.fixtures import FixtureRef
 from boxeval.trial.grader_boxes import GraderBoxes
+from boxeval.trial.retained import shown_to_graders
 from boxeval.trial.stage import Turn
 
 
@@ -34,11 +36,18 @@ def grade(
 
     Last the extension, which is told of all of them. `base` is HEAD before the candidate ran, if a check asks for it.
     """
+    with shown_to_graders(context, seen.agent_record) as shown:
+        return _grade(GraderBoxes(context, fixture, tuple(layers), shown), seen, base, extension)
+
+
+def _grade(
+    boxes: GraderBoxes, seen: Observations, base: str | None, extension: TrialExtension | None
+) -> Observations:
+    context, below = boxes.context, boxes.below
     verify, timeout_ms = context.task.verify, context.task.grader_timeout_ms
-    below = tuple(layers)
     if verify.files and (verify.measure or verify.commands or verify.checks or extension):
         below = (_plant(context, "files", verify.files), *below)
-    boxes = GraderBoxes(context, fixture, below)
+        boxes = replace(boxes, below=below)
     measure = _run(boxes, "measure", (verify.measure,), timeout_ms) if verify.measure else None
     commands = _run(boxes, "grader", verify.commands, timeout_ms) if verify.commands else None
     bench = TrialBench(boxes, seen.message, base)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from boxeval.sandbox.box import BoxEnd
 from boxeval.sandbox.images import ImageInfo
@@ -11,6 +11,7 @@ from boxeval.sandbox.slot import GRADE
 from boxeval.trial.boxes import run_turn, settle_box
 from boxeval.trial.context import TrialContext
 from boxeval.trial.fixtures import FixtureRef
+from boxeval.trial.retained import Shown
 from boxeval.trial.runtime_files import runtime_layer, runtime_volumes
 
 
@@ -21,6 +22,8 @@ class GraderBoxes:
     context: TrialContext
     fixture: FixtureRef
     below: tuple[str, ...]
+    shown: Shown = field(default_factory=Shown)
+    """What every box has beside the snapshot, read-only."""
 
     def run(self, role: str, image: ImageInfo, jobs: tuple[Job, ...], timeout_ms: int) -> BoxEnd:
         """Run jobs in a fresh box, in order until one fails, `timeout_ms` for all together.
@@ -33,8 +36,17 @@ class GraderBoxes:
         runtime: dict[str, str] = {}
         try:
             runtime = runtime_volumes(context, GRADE, role)
-            box = slot.box(context.trial_id, role, image, workspace, context.lifetime_s, writable=runtime)
-            run_turn(box, jobs, timeout_ms, context.cancel)
+            box = slot.box(
+                context.trial_id,
+                role,
+                image,
+                workspace,
+                context.lifetime_s,
+                read_only=self.shown.volumes,
+                writable=runtime,
+            )
+            told = tuple(replace(job, env={**job.env, **self.shown.env}) for job in jobs)
+            run_turn(box, told, timeout_ms, context.cancel)
             settle_box(box)
         finally:
             context.reaper.take(box, (workspace, *runtime.values()))

@@ -26,6 +26,7 @@ from boxeval.trial.fault import StageFault
 from boxeval.trial.fixtures import FixtureRef
 from boxeval.trial.grade import grade
 from boxeval.trial.journal import collect_journal
+from boxeval.trial.retained import retain
 from boxeval.trial.sequence import Sequence
 from boxeval.trial.stage import stage_fixture, staged, turns_of
 from boxeval.trial.turn import ModelRoute
@@ -84,6 +85,8 @@ def _observe(context: TrialContext) -> Observations:
             traffic = route.close()
         seen = turns.observations().model_copy(update=traffic)
         seen = seen.model_copy(update={"journal": _journal(context, turns)})
+        if seen.agent_record and turns.is_settled:
+            seen = seen.model_copy(update={"agent_record": retain(context, seen.agent_record)})
         if seen.agent_record is None:
             seen = seen.model_copy(update={"message": printed_message(context.task, seen)})
         if seen.cancelled or not turns.is_gradable:
