@@ -10,6 +10,8 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent.parent
 SECTIONS = tomllib.loads((ROOT / "tests" / "contract.toml").read_text("utf-8"))
 PROMISES = {name: promise for section in SECTIONS.values() for name, promise in section.items()}
