@@ -54,6 +54,7 @@ format:  ## Format the sources and mend what can be mended
 bench: setup images  ## Measure a trial against bare containers, write build/bench.json
 	@$(VENV)/python scripts/bench.py
 	@$(VENV)/python scripts/bench_gateway.py
+	@$(VENV)/python scripts/bench_graders.py
 
 faults: setup images  ## Every engine fault at every request of a run (half an hour)
 	@PYTHONPATH=tests $(VENV)/python scripts/engine_faults.py

@@ -56,6 +56,12 @@ class Examiner:
     ) -> None:
         self.close()
 
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """Ids of the children that are not at work."""
+        with self._lock:
+            return tuple(child.pid for child in self._idle)
+
     def close(self) -> None:
         """End all children that are not at work."""
         with self._lock:
@@ -124,6 +130,11 @@ class _Child:
         self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
         os.set_blocking(self._in, False)
         self._started = False
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
 
     def ask(self, request: bytes, is_cancelled: Callable[[], bool]) -> dict[str, Any]:
         """One request and its answer, in bounded time."""
