@@ -100,6 +100,10 @@ class Keeper:
         planter = Planter(os.fsencode(f"{layer_of(name)}/upper"), uid, gid)
         self.plant(planter)
 
+    def do_fill_home(self, uid, gid):
+        """Receive entries into the private home, before the first box of a trial has it."""
+        self.plant(Planter(b"/slot/home", uid, gid))
+
     def do_has_fixture(self, key):
         try:
             os.utime(f"{FIXTURES}/{safe(key)}/digest")  # when it was last wanted, for do_trim_fixtures

@@ -42,6 +42,7 @@ CASES = [
     Case("codex", "exec_command", "cmd", "command_execution", ClaimedUsage(input=200, output=40)),
     Case("codex", "exec_command", "cmd", "commandExecution", None, host={"entrypoint": "app-server"}),
     Case("claude", "Bash", "command", "Bash", ClaimedUsage(input=200, output=40), {"description": "mend it"}),
+    Case("mini-swe-agent", "bash", "command", "bash", ClaimedUsage(input=200, output=40)),
     Case(
         "opencode", "bash", "command", "bash", ClaimedUsage(input=200, output=40), {"description": "mend it"}
     ),
@@ -141,13 +142,16 @@ models:
       turns:
         - {calls: [{tool: exec_command, input: {cmd: "cd; mkdir notes; echo kept > notes/a.txt; echo hidden > b.txt"}}]}
         - {text: "I took a note."}
-        - {calls: [{tool: exec_command, input: {cmd: "cp ~/notes/a.txt note.txt"}}]}
+        - {calls: [{tool: exec_command, input: {cmd: "cp ~/notes/a.txt note.txt; cat ~/.codex/skills/guide/SKILL.md"}}]}
         - {text: "I copied it."}
 tasks:
   - id: twice
     workspace: {kind: inline, files: {a.txt: "one"}}
-    runner: {kind: agent, agent: codex, host: {transcripts: true, artifacts: {notes: notes}}}
-    requiredEvidence: [boxeval.host.codex.native-calls, boxeval.host.transcripts]
+    runner:
+      kind: agent
+      agent: codex
+      host: {transcripts: true, artifacts: {notes: notes}, skills: {guide: "---\\nname: guide\\n---\\nTake notes.\\n"}}
+    requiredEvidence: [boxeval.host.codex.native-calls, boxeval.host.transcripts, boxeval.host.skill-activations]
     steps: [{id: first, prompt: "Take a note."}, {id: second, prompt: "Copy the note."}]
     verify:
       commands:
@@ -161,7 +165,7 @@ tasks:
 """
 
 
-@pytest.mark.contract("G36", "G37", "G47", "V2")
+@pytest.mark.contract("G36", "G37", "G43", "G47", "V2")
 def test_a_second_prompt_goes_on_in_the_same_state_and_graders_see_what_was_declared(
     tmp_path: Path, engine: Engine, settings: Settings
 ) -> None:
@@ -181,6 +185,8 @@ def test_a_second_prompt_goes_on_in_the_same_state_and_graders_see_what_was_decl
     assert [tree.id for tree in record.artifacts] == ["notes"]
     assert record.native is not None
     assert len(record.native.boundaries) == 1
+    assert record.skills is not None
+    assert [one.skill for one in record.skills.seen] == ["guide"]
 
 
 def measured(trial: Trial) -> tuple[Any, Any]:

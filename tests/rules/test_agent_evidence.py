@@ -61,7 +61,7 @@ def test_the_stream_is_evidence_by_any_of_its_names(name: str) -> None:
 def test_retired_names_are_missing_whatever_is_there(kind: str) -> None:
     artifact = EVENTS.model_copy(update={"id": f"boxeval.host.codex.{kind}"})
     skills = SkillActivations(status=Completeness.COMPLETE)
-    observed = samples.seen(agent_record=record(artifacts=(artifact,), skills=skills))
+    observed = samples.seen(agent_record=record(artifacts=(artifact,)).model_copy(update={"skills": skills}))
     assert not has_host_evidence(f"sevro.codex.{kind}", observed)
     assert has_host_evidence("boxeval.host.skill-activations", observed)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from boxeval.agents import claude_stream
+from boxeval.agents import claude_stream, skills
 from boxeval.agents.host import Command, Host, Request
+from boxeval.spec.host_options import HostOptions
 
 
 def _command(request: Request) -> Command:
@@ -16,7 +17,14 @@ def _command(request: Request) -> Command:
         "DISABLE_AUTOUPDATER": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
-    return Command((*argv, "--model", request.model.model, *effort, *resume), env, request.prompt.encode())
+    hooks = ("--settings", skills.settings()) if request.options.skills else ()
+    return Command(
+        (*argv, "--model", request.model.model, *effort, *hooks, *resume), env, request.prompt.encode()
+    )
+
+
+def _files(options: HostOptions) -> dict[str, bytes]:
+    return skills.prepared(".claude/skills", options.skills)
 
 
 HOST = Host(
@@ -27,4 +35,5 @@ HOST = Host(
     read=claude_stream.read,
     sessions=(".claude/projects",),
     continues=True,
+    files=_files,
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from boxeval.agents import codex_server_stream, codex_session, codex_stream
+from boxeval.agents import codex_server_stream, codex_session, codex_stream, skills
 from boxeval.agents.host import Command, Host, Request
+from boxeval.spec.host_options import HostOptions
 
 SERVER_CLIENT = "/opt/boxeval/agents/codex/app_server.py"
 
@@ -42,6 +43,15 @@ def _command(request: Request) -> Command:
     return Command(argv, stdin=prompt)
 
 
+def _files(options: HostOptions) -> dict[str, bytes]:
+    if not options.skills:
+        return {}
+    return {
+        ".codex/hooks.json": skills.settings().encode(),
+        **skills.prepared(".codex/skills", options.skills),
+    }
+
+
 HOST = Host(
     name="codex",
     version=("codex", "--version"),
@@ -52,4 +62,5 @@ HOST = Host(
     sessions=(".codex/sessions",),
     native=codex_session.read,
     continues=True,
+    files=_files,
 )

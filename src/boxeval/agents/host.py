@@ -37,7 +37,7 @@ class Command:
     stdin: bytes = b""
 
 
-def _no_files(_request: Request) -> dict[str, bytes]:
+def _no_files(_options: HostOptions) -> dict[str, bytes]:
     return {}
 
 
@@ -60,7 +60,7 @@ class Host:
     sessions: tuple[str, ...] = ()
     native: Callable[[Mapping[str, bytes], str | None], NativeSession] | None = None
     continues: bool = False
-    files: Callable[[Request], Mapping[str, bytes]] = _no_files
+    files: Callable[[HostOptions], Mapping[str, bytes]] = _no_files
 
     def reader(self, options: HostOptions) -> Callable[[Output], Reading]:
         """What reads the stream of a turn with these settings."""

@@ -14,7 +14,7 @@ from boxeval.spec.suite import Runner, RunnerKind, Suite, Task
 CLIO = (RunnerKind.CLIO_RUN, RunnerKind.CONTEXT_INDEX, RunnerKind.CONTEXT_INIT)
 _OTHER_KINDS = {"command": ("command", "commands", "args", "stdin"), "reference": ("permissions", "options")}
 """Agents that are another kind by another name, and what they take that others do not."""
-_HAVE = {"entrypoint": ("codex",), "effort": ("codex", "claude")}
+_HAVE = {"entrypoint": ("codex",), "effort": ("codex", "claude"), "skills": ("codex", "claude")}
 
 
 def agent_faults(suite: Suite) -> Iterator[Fault]:
@@ -54,7 +54,7 @@ def _agent_faults(suite: Suite, task: Task, runner: Runner, agent: str) -> Itera
     if agent in _OTHER_KINDS and runner.host is not None:
         yield ("runner", "host"), f"agent `{agent}` has no settings of a host"
     for name, agents in _HAVE.items():
-        if runner.host and getattr(runner.host, name) is not None and agent not in agents:
+        if runner.host and getattr(runner.host, name) and agent not in agents:
             yield ("runner", "host", name), f"agent `{agent}` has no `{name}`"
 
 

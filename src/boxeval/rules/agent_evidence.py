@@ -34,9 +34,7 @@ def _complete(kind: str, record: AgentRecord) -> bool:
     if kind == "usage":
         return all(turn.usage is not None for turn in record.turns)
     if kind == "skill-activations":
-        return all(
-            turn.skills is not None and turn.skills.status is Completeness.COMPLETE for turn in record.turns
-        )
+        return record.skills is not None and record.skills.status is Completeness.COMPLETE
     if kind == "native-calls":
         return record.native is not None and record.native.status is Completeness.COMPLETE
     every = [[artifact for artifact in turn.artifacts if _ends(artifact, kind)] for turn in record.turns]

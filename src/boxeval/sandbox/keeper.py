@@ -56,6 +56,12 @@ class KeeperClient:
         self._send_entries(entries)
         self._answer("fill_layer")
 
+    def fill_home(self, policy: Policy, entries: Iterable[FixtureEntry]) -> None:
+        """Write entries into the empty home that the slot's boxes share."""
+        self._send("fill_home", {"uid": policy.uid, "gid": policy.gid})
+        self._send_entries(entries)
+        self._answer("fill_home")
+
     def collect(
         self,
         layers: Sequence[str],

@@ -127,7 +127,6 @@ class TurnRecord(Record):
     calls: tuple[ClaimedCall, ...] = ()
     calls_truncated: bool = False
     artifacts: tuple[HostArtifact, ...] = ()
-    skills: SkillActivations | None = None
     context: ContextIndex | None = None
     preflight: Preflight | None = Field(
         None, description="None where the turn goes on in a state that was probed."
@@ -197,5 +196,6 @@ class AgentRecord(Record):
     host: str
     turns: tuple[TurnRecord, ...] = ()
     native: NativeSession | None = None
+    skills: SkillActivations | None = Field(None, description="None where no skill was prepared.")
     transcripts: RetainedTree | None = Field(None, description="The agent's own session files.")
     artifacts: tuple[RetainedTree, ...] = Field((), description="Declared subtrees, by their names.")

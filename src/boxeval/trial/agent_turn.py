@@ -20,6 +20,7 @@ from boxeval.spec.graded import FinalMessage, MessageStatus
 from boxeval.spec.host_options import HostOptions
 from boxeval.trial.context import TrialContext
 from boxeval.trial.stage import Turn
+from boxeval.trial.trees import files_tree
 
 DID_NOT_RUN = FinalMessage(status=MessageStatus.MISSING, reason="the agent did not run")
 
@@ -57,11 +58,17 @@ class AgentTurn:
         image_path = context.image(turn.task.image).path_env
         given = candidate_environment(turn.task, image_path, access, ambient=context.ambient)
         env = {**proxy, **command.env, **given}
-        self._files = tuple(host.files(request))
+        self._files = host.files(self._options)
         timeout_ms = turn.task.agent_timeout_ms
         cwd = working_directory(runner)
         self.job = Job(command.argv, env, cwd, command.stdin, timeout_ms, STREAM_BYTES)
         self._preflight: Preflight | None = None
+
+    def prepare(self) -> None:
+        """Put what the task prepared into the empty home, before its first box starts."""
+        if self._is_fresh and self._files:
+            slot = self._context.slot
+            slot.keeper.fill_home(slot.policy, files_tree(self._files))
 
     def probe(self, box: Box) -> bool:
         """Look at the box before a fresh request; whether the agent may begin. Later turns have the same state."""

@@ -9,17 +9,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+from boxeval.agents import skills
 from boxeval.agents.host import Host
 from boxeval.agents.hosts import host_of
 from boxeval.errors import HostileTree
 from boxeval.rules.paths import raw_name, readable
 from boxeval.sandbox.slot import GRADE
-from boxeval.spec.agent_record import AgentRecord, Completeness, RetainedFile, RetainedTree
+from boxeval.spec.agent_record import AgentRecord, Completeness, RetainedFile, RetainedTree, SkillActivations
 from boxeval.spec.host_options import HostOptions
 from boxeval.spec.policy import CollectCaps
 from boxeval.spec.tree import FixtureEntry
 from boxeval.spec.trial import EntryKind
 from boxeval.trial.context import TrialContext
+from boxeval.trial.trees import file_entry, with_directories
 
 TRANSCRIPTS = CollectCaps(bytes=5 * 1024 * 1024, members=4096)
 ARTIFACT = CollectCaps(bytes=8 * 1024 * 1024, members=4096)
@@ -55,8 +57,18 @@ def retain(context: TrialContext, record: AgentRecord) -> AgentRecord:
     if host.native and sessions.files:
         files = {file.path: context.blobs.get(file.sha256) for file in sessions.files}
         native = host.native(files, record.turns[-1].session if record.turns else None)
-    kept = {"transcripts": sessions, "artifacts": tuple(trees), "native": native}
+    seen = _activations(context, record, options) if options.skills else None
+    kept = {"transcripts": sessions, "artifacts": tuple(trees), "native": native, "skills": seen}
     return record.model_copy(update=kept)
+
+
+def _activations(context: TrialContext, record: AgentRecord, options: HostOptions) -> SkillActivations:
+    caps = CollectCaps(bytes=skills.LOG_BYTES, members=1)
+    log = _read(context, skills.LOG, [skills.LOG.encode()], caps)
+    if log.reason and log.files:
+        return SkillActivations(status=Completeness.PARTIAL, reason=log.reason)
+    data = context.blobs.get(log.files[0].sha256) if log.files else None
+    return skills.read(data, options.skills, sum(len(turn.calls) for turn in record.turns))
 
 
 def _read(context: TrialContext, name: str, paths: Sequence[bytes], caps: CollectCaps) -> RetainedTree:
@@ -135,7 +147,7 @@ def _transcripts(context: TrialContext, host: Host, tree: RetainedTree) -> list[
     }
     index = json.dumps({"version": 1, "agents": [told]}, indent=2).encode()
     entries = _tree(context, [(host.name.encode() + b"/" + raw_name(file.path), file) for file in tree.files])
-    return sorted([*entries, _file(b"index.json", index)], key=lambda entry: entry.path)
+    return sorted([*entries, file_entry(b"index.json", index)], key=lambda entry: entry.path)
 
 
 def _under(context: TrialContext, files: Sequence[RetainedFile], root: str) -> list[FixtureEntry]:
@@ -148,20 +160,15 @@ def _under(context: TrialContext, files: Sequence[RetainedFile], root: str) -> l
 
 
 def _tree(context: TrialContext, files: Sequence[tuple[bytes, RetainedFile]]) -> list[FixtureEntry]:
-    directories = {path[:at] for path, _ in files for at, byte in enumerate(path) if byte == ord("/")}
-    entries = [FixtureEntry(path, EntryKind.DIRECTORY, 0o755) for path in directories]
-    for path, file in files:
+    def entry(path: bytes, file: RetainedFile) -> FixtureEntry:
         read = partial(_open, context, file.sha256)
-        entries.append(FixtureEntry(path, EntryKind.FILE, 0o444, file.size_bytes, open=read))
-    return sorted(entries, key=lambda entry: entry.path)
+        return FixtureEntry(path, EntryKind.FILE, 0o444, file.size_bytes, open=read)
+
+    return with_directories(entry(path, file) for path, file in files)
 
 
 def _open(context: TrialContext, sha256: str) -> io.BytesIO:
     return io.BytesIO(context.blobs.get(sha256))
-
-
-def _file(path: bytes, content: bytes) -> FixtureEntry:
-    return FixtureEntry(path, EntryKind.FILE, 0o444, len(content), open=partial(io.BytesIO, content))
 
 
 def _host(context: TrialContext) -> Host | None:

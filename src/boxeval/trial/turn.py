@@ -95,6 +95,7 @@ def take_turn(
             faults = injections(scheduled, context.slot.policy.limits)
             if host := host_of(task.runner):
                 agent = AgentTurn(context, staged.turn, host, access, before, route.environment())
+                agent.prepare()
                 run_turn(box, (agent.job,), task.agent_timeout_ms, context.cancel, faults, agent.probe)
             else:
                 image_path = context.image(task.image).path_env
