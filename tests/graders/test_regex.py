@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -135,3 +136,23 @@ def test_a_message_of_many_bytes_is_read_whole(grades: Grades) -> None:
     """Known failure F12: characters of three bytes, split wherever a pipe splits."""
     assert grades("€" * 100_000, "regex", pattern="^€{100000}$", flags="u") == "passed"
     assert grades("x" * (8 * 1024 * 1024 - 1) + "y", "regex", pattern="y$") == "passed"
+
+
+@pytest.mark.slow
+def test_memory_stays_flat() -> None:
+    """After a warm-up, 6000 more texts take no MiB; a kept script for each would take six."""
+
+    def resident_kib(pid: int) -> int:
+        status = Path(f"/proc/{pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0])
+
+    asked = check("boxeval.regex", pattern="^b$")
+    with Examiner() as examiner:
+        for number in range(3000):
+            examiner.grade(asked, f"x{number}".encode())
+        [child] = examiner.processes
+        before = resident_kib(child)
+        for number in range(6000):
+            examiner.grade(asked, f"y{number}".encode())
+        assert examiner.processes == (child,)
+        assert resident_kib(child) - before < 2048
