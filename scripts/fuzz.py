@@ -14,12 +14,14 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 BROKEN = 77
+IN_MEMORY = Path("/dev/shm")  # noqa: S108
 PYTHON = [sys.executable, "-W", "ignore", __file__]
 
 
@@ -83,9 +85,16 @@ def by_chance(name: str, seconds: int, seed: int, corpus: Path) -> None:
 def watched(name: str, seconds: int, seed: int, out: Path) -> tuple[str, int, str | None]:
     """Fuzz one target in a process of its own: its name, the number of tries, and what broke it."""
     arguments = ["--one", name, "--seconds", str(seconds), "--seed", str(seed), "--out", str(out)]
-    done = subprocess.run(
-        [*PYTHON, *arguments], capture_output=True, text=True, errors="replace", check=False
-    )
+    # In memory, and removed here, since a fuzzer ends its process without a goodbye.
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY if IN_MEMORY.is_dir() else None) as temp:
+        done = subprocess.run(
+            [*PYTHON, *arguments],
+            env={**os.environ, "TMPDIR": temp},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
     said = done.stdout + done.stderr
     found = re.findall(r"number_of_executed_units: +(\d+)", said) or re.findall(
         r"^#(\d+)", said, re.MULTILINE

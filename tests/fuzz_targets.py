@@ -10,7 +10,6 @@ import contextlib
 import gzip
 import hashlib
 import io
-import os
 import tempfile
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -77,12 +76,14 @@ WIRES = (Chat(), Responses(), Messages())
 
 
 @cache
+def _directory() -> tempfile.TemporaryDirectory[str]:
+    """Goes with the process."""
+    return tempfile.TemporaryDirectory(prefix="boxeval-fuzz-")
+
+
 def place() -> Path:
-    """A directory of this process in memory, for readers that want a file."""
-    memory = Path("/dev/shm")
-    return Path(
-        tempfile.mkdtemp(prefix=f"boxeval-fuzz-{os.getpid()}-", dir=memory if memory.is_dir() else None)
-    )
+    """A directory of this process, for readers that want a file."""
+    return Path(_directory().name)
 
 
 def file(name: str, data: bytes) -> Path:

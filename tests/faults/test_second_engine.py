@@ -26,6 +26,8 @@ from faulty_runs import swept, told
 MISSING = [tool for tool in ("dockerd", "unshare", "nsenter", "ip") if not shutil.which(tool)]
 pytestmark = [
     pytest.mark.engine,
+    # The SDK leaves its socket to the garbage collector when nobody listens.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.skipif(os.geteuid() != 0, reason="a second dockerd needs root"),
     pytest.mark.skipif(bool(MISSING), reason=f"a second dockerd needs {', '.join(MISSING)}"),
 ]
@@ -37,6 +39,13 @@ def second(engine: Engine, cache: Path) -> Iterator[SecondEngine]:  # noqa: ARG0
     with second_engine(DATA_MIB) as second:
         second.load(engine)
         yield second
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """What is to be ignored comes up here, and not in some other test."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture
@@ -80,8 +89,6 @@ class Killing(Silent):
         self._second.start()
 
 
-# The SDK leaves its socket to the garbage collector when nobody listens.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_engine_that_is_killed_and_started_again_spoils_one_trial(
     second: SecondEngine, tmp_path: Path, settings: Settings
 ) -> None:
@@ -93,7 +100,6 @@ def test_an_engine_that_is_killed_and_started_again_spoils_one_trial(
     found = outcomes(end.directory, settings)
     assert found["spoiled"].outcome.failure_class == "command_error"
     assert found["right"].outcome.task == "passed"
-    gc.collect()  # here, where it is ignored, and not in some other test
     assert swept(settings, end.run_id, end.left_behind) == []
 
 
