@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import time
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -126,3 +128,11 @@ def _left_on_engine(homes: set[str]) -> list[str]:
         for one in objects
         if one["Labels"].get(OWNER, "").partition(".")[0] in homes
     ]
+
+
+@pytest.fixture
+def tools() -> Iterator[Path]:
+    """A directory that boxes may show at its own path, which one below /tmp cannot, wherever the tests lie."""
+    with tempfile.TemporaryDirectory(prefix="boxeval-tools-", dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)

@@ -17,8 +17,6 @@ from boxeval.settings import load_settings, resource
 from engine_runs import forget
 
 EXAMPLES = resource("suites") / "examples" / "cases"
-HERE = Path(__file__).parent
-"""Stands for a directory of tools: it can be mounted at its own path, which one below /tmp cannot."""
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +93,7 @@ def test_the_graded_walk_through_and_its_deliberate_failure(tmp_path: Path) -> N
 
 
 @pytest.mark.contract("G31", "G33", "G34", "G75", "G22")
-def test_candidates_and_checks_reach_what_is_shown_and_nothing_protected(tmp_path: Path) -> None:
+def test_candidates_and_checks_reach_what_is_shown_and_nothing_protected(tmp_path: Path, tools: Path) -> None:
     """What is shown to the boxes is the control: the same look finds that, and none of the rest."""
     private, project = tmp_path / "private", tmp_path / "project"
     for place in (private, project):
@@ -109,8 +107,8 @@ def test_candidates_and_checks_reach_what_is_shown_and_nothing_protected(tmp_pat
         Path.home(),
         resource("policies"),
     ]
-    look = f"for p in {' '.join(map(str, (*hidden, HERE)))}; do if test -e $p; then echo seen $p; fi; done"
-    shown = f"seen {HERE}"
+    look = f"for p in {' '.join(map(str, (*hidden, tools)))}; do if test -e $p; then echo seen $p; fi; done"
+    shown = f"seen {tools}"
     seeded, both = "cat $CACHE/*; echo mine > $CACHE/own; echo >> $CACHE/seed", "here\nseed"
     case: dict[str, Any] = {
         "id": "look-around",
@@ -153,7 +151,7 @@ def test_candidates_and_checks_reach_what_is_shown_and_nothing_protected(tmp_pat
     (tmp_path / "model.yaml").write_text(json.dumps({"turns": turns}))
     runtime: dict[str, Any] = {
         "environment": {"set": {"TOOLS": "here", "CACHE": "{{sevro.runtime}}/cache"}},
-        "filesystem": {"readOnlyRoots": [str(HERE)]},
+        "filesystem": {"readOnlyRoots": [str(tools)]},
         "runtime": {"seedDirectories": [{"source": "cache", "target": "cache"}]},
     }
     (tmp_path / "runtime.json").write_text(json.dumps({"format": "sevro.runtime.v1", **runtime}))

@@ -148,12 +148,17 @@ def test_the_file_is_regular_and_no_link_and_says_its_format(tmp_path: Path) -> 
 
 
 @pytest.mark.contract("G75", "G31", "G33")
-def test_read_only_roots_are_resolved_and_kept_apart_from_protected_ones(tmp_path: Path) -> None:
-    secret, here = tmp_path / "project/secret", Path(__file__).parent
+def test_read_only_roots_are_resolved_and_kept_apart_from_protected_ones(tmp_path: Path, tools: Path) -> None:
+    secret, here = tmp_path / "project/secret", tools
     secret.mkdir(parents=True)
     made = runtime(
         tmp_path,
-        {"filesystem": {"readOnlyRoots": [f"{here}/./../formats"], "optionalReadOnlyRoots": ["gone", "~/x"]}},
+        {
+            "filesystem": {
+                "readOnlyRoots": [f"{here}/./../{here.name}"],
+                "optionalReadOnlyRoots": ["gone", "~/x"],
+            }
+        },
     )
     assert made.mounts == (ReadOnlyMount(source=str(here.resolve()), target=str(here)),)
     [said] = refused(tmp_path, {"filesystem": {"readOnlyRoots": ["gone"]}})
