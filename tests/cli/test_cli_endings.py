@@ -17,6 +17,8 @@ from boxeval.cli.app import call
 from boxeval.cli.output import camel
 from boxeval.sandbox.images import StoredImage
 
+pytestmark = pytest.mark.slow
+
 
 def ending(monkeypatch: pytest.MonkeyPatch, fail: Callable[[], None]) -> int:
     """Let `boxeval runs` fail in a certain way."""

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from cli_process import boxeval
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent.parent
 COMMANDS = (
     "run",

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from terminals import HIDDEN, Terminal
 
+pytestmark = pytest.mark.slow
+
 SLOW = "import time; from boxeval.run import controller; controller.connect = lambda: time.sleep(60)"
 
 

@@ -16,6 +16,8 @@ from boxeval.formats.schema import COMMENT, suite_schema
 from boxeval.settings import resource
 from suite_samples import RIGHT, changed
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).parent.parent.parent / "docs"
 
 

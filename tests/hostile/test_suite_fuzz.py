@@ -19,6 +19,8 @@ from boxeval.formats.suite_v2 import load_suite
 from boxeval.spec.workspace import Workspace
 from suite_samples import RIGHT
 
+pytestmark = pytest.mark.slow
+
 FUZZ = settings(
     max_examples=100,
     deadline=None,

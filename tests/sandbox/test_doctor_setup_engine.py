@@ -25,6 +25,8 @@ needs_root = pytest.mark.skipif(
 
 DOCKERD = """#!{python}
 import os, socket, sys
+
+pytestmark = pytest.mark.slow
 run = os.environ["BOXEVAL_RUN_DIR"]
 with open(run + "/starts", "a") as file:
     file.write(" ".join(sys.argv[1:]) + "\\n")
