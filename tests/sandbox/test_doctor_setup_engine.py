@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parents[2] / "scripts" / "setup-engine"
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="the script starts an engine only as root: run as root"
@@ -25,8 +27,6 @@ needs_root = pytest.mark.skipif(
 
 DOCKERD = """#!{python}
 import os, socket, sys
-
-pytestmark = pytest.mark.slow
 run = os.environ["BOXEVAL_RUN_DIR"]
 with open(run + "/starts", "a") as file:
     file.write(" ".join(sys.argv[1:]) + "\\n")
