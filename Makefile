@@ -53,6 +53,7 @@ format:  ## Format the sources and mend what can be mended
 
 bench: setup images  ## Measure a trial against bare containers, write build/bench.json
 	@$(VENV)/python scripts/bench.py
+	@$(VENV)/python scripts/bench.py --scale
 	@$(VENV)/python scripts/bench_gateway.py
 	@$(VENV)/python scripts/bench_graders.py
 
