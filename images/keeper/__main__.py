@@ -22,7 +22,7 @@ from base64 import b64decode, b64encode
 
 from collect import Caps, Collector
 from forward import Forwarder
-from layers import is_opaque, is_whiteout
+from layers import is_opaque, is_whiteout, strip_attributes, whiteout
 from rollback import Rollback
 from trees import DIRECTORY, EPOCH, FILE, Planter, empty, kind_of, parents_first
 from wire import CHUNK, Gone, OverCap, Refused, Wire
@@ -96,9 +96,12 @@ class Keeper:
         empty(place)
         os.rmdir(place)
 
-    def do_fill_layer(self, name, uid, gid):
-        planter = Planter(os.fsencode(f"{layer_of(name)}/upper"), uid, gid)
-        self.plant(planter)
+    def do_fill_layer(self, name, uid, gid, hide):
+        """Receive entries, and let nothing of the layers below show at the paths of `hide`."""
+        upper = os.fsencode(f"{layer_of(name)}/upper")
+        self.plant(Planter(upper, uid, gid))
+        for path in hide:
+            whiteout(os.path.join(upper, b64decode(path)), None)
 
     def do_fill_home(self, uid, gid):
         """Receive entries into the private home, before the first box of a trial has it."""
@@ -192,6 +195,8 @@ class Keeper:
         """Stream every change that `layers` make to the layers `below` over fixture `base`."""
         collector = Collector(self.wire, Caps(**caps), old_bytes, all_old_bytes)
         with self.opened(layers) as over, self.opened(below, base) as under:
+            for layer in over:
+                strip_attributes(layer)
             collector.directory(over, under, b"", hidden=False)
         return {"repositories": [b64encode(path).decode() for path in collector.repositories[:NAMED]]}
 

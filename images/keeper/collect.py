@@ -7,7 +7,7 @@ import stat
 import time
 from base64 import b64encode
 
-from layers import descend, find, is_directory, is_whiteout, listing, topmost
+from layers import descend, find, is_directory, is_whiteout, listing, strip_attributes, topmost
 from trees import DIRECTORY, FILE, kind_of, look, names
 from wire import CHUNK, OverCap, Refused
 
@@ -93,6 +93,7 @@ class Collector:
             self.caps.entry(path)
             info, at = topmost(name, layers)
             before, was_at = find(name, below)
+            strip_attributes(b"/proc/self/fd/%d/%s" % (at, name))
             if is_whiteout(info):
                 if before is not None:
                     self.deleted(name, below, path, counted=True)

@@ -47,6 +47,17 @@ def whiteout(name, directory):
     os.mknod(name, stat.S_IFCHR, os.makedev(0, 0), dir_fd=directory)
 
 
+def strip_attributes(place):
+    """Drop what no tree is made of: a user's attributes and access lists, which nothing tells and no digest covers.
+
+    `place` is an open directory, or a path whose last part may be a link, which is not followed.
+    """
+    options = {} if isinstance(place, int) else {"follow_symlinks": False}
+    for name in os.listxattr(place, **options):
+        if not name.startswith("trusted."):
+            os.removexattr(place, name, **options)
+
+
 def topmost(name, stack):
     """The first entry of this name, a whiteout too, and the directory that holds it; None, None without one."""
     for directory in stack:

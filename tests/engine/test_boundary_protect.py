@@ -28,6 +28,13 @@ PROTECT = ["tests/", "./pytest.ini", ".git"]
 UNITTEST = "cd tests && python3 -B -m unittest -q test_answer"
 PASSING = "import unittest\\n\\nclass Check(unittest.TestCase):\\n    def test_answer(self): pass\\n"
 
+CACHED = (
+    f"printf '{PASSING}' > fake.py; mkdir tests/__pycache__; python3 -c \"import py_compile as p; p.compile('fake.py', "
+    "'tests/__pycache__/test_answer.cpython-311.pyc', invalidation_mode=p.PycInvalidationMode.UNCHECKED_HASH)\"; rm fake.py"
+)
+"""A compiled module that is never compared with its source."""
+DISCOVER = "python3 -I -m unittest discover -q -s tests"
+
 # attack, the command that it fools, what is put back
 ATTACKS: dict[str, tuple[str, str, dict[str, str]]] = {
     "the test is rewritten": (f"printf '{PASSING}' > tests/test_answer.py", UNITTEST, {"tests/test_answer.py": "changed"}),
@@ -37,6 +44,7 @@ ATTACKS: dict[str, tuple[str, str, dict[str, str]]] = {
     "a pth file": ("echo 'import os; os._exit(0)' > tests/evil.pth", "python3 -B -c \"import site; site.addsitedir('/workspace/tests')\nimport sys; sys.exit(1)\"", {"tests/evil.pth": "created"}),
     "dist-info with an entry point": ("mkdir tests/evil.dist-info; printf '[evil]\\nx = evil\\n' > tests/evil.dist-info/entry_points.txt; printf 'Metadata-Version: 2.1\\nName: evil\\nVersion: 1\\n' > tests/evil.dist-info/METADATA; echo 'import os; os._exit(0)' > tests/evil.py", "cd tests && PYTHONPATH=. python3 -B -c \"from importlib.metadata import entry_points\nfor e in entry_points(group='evil'): e.load()\nraise SystemExit(1)\"", {"tests/evil.dist-info": "created", "tests/evil.dist-info/METADATA": "created", "tests/evil.dist-info/entry_points.txt": "created", "tests/evil.py": "created"}),
     "git runs a program": ("printf '[core]\\nfsmonitor = true\\n' > .git/config", "git config -f .git/config core.fsmonitor", {".git/config": "changed"}),
+    "the test's cache": (CACHED, DISCOVER, {"tests/__pycache__": "created", "tests/__pycache__/test_answer.cpython-311.pyc": "created"}),
     "the test is deleted": ("rm tests/test_answer.py; printf '' > tests/__init__.py", "python3 -B -m unittest discover -q -s tests", {"tests/__init__.py": "created", "tests/test_answer.py": "deleted"}),
     "the tests are moved away": ("mv tests spare; mkdir tests", "python3 -B -m unittest discover -q -s tests", {"tests/data": "deleted", "tests/data/want.txt": "deleted", "tests/test_answer.py": "deleted"}),
     "the tests are a link": (f"mkdir mine; printf '{PASSING}' > mine/test_answer.py; rm -r tests; ln -s mine tests", UNITTEST, {"tests": "kind", "tests/data": "deleted", "tests/data/want.txt": "deleted", "tests/test_answer.py": "deleted"}),
@@ -54,7 +62,7 @@ ATTACKS: dict[str, tuple[str, str, dict[str, str]]] = {
 def task(name: str, command: str, grader: str, **more: object) -> dict[str, object]:
     return {
         "id": name,
-        "workspace": {"kind": "inline", "files": FILES},
+        "workspace": {"kind": "inline", "files": dict(FILES)},
         "runner": {"kind": "external-command", "command": command},
         "verify": {"commands": [grader]},
         **more,
@@ -74,6 +82,13 @@ def tasks() -> Iterator[dict[str, object]]:
         protect=PROTECT,
         verify={"commands": ["true"], "forbidPaths": ["tests/"]},
     )
+    yield task("cached", CACHED, DISCOVER, protect=["tests/test_answer.py"])
+    yield task(
+        "hidden",
+        CACHED,
+        DISCOVER,
+        verify={"commands": [DISCOVER], "files": {"tests/test_answer.py": FILES["tests/test_answer.py"]}},
+    )
     yield task(
         "around",
         "chmod 0700 tests; rm -r tests; mkdir -m 0700 tests; touch tests/extra",
@@ -82,7 +97,7 @@ def tasks() -> Iterator[dict[str, object]]:
     )
     yield {
         "id": "each-step",
-        "workspace": {"kind": "inline", "files": FILES},
+        "workspace": {"kind": "inline", "files": dict(FILES)},
         "protect": PROTECT,
         "steps": [
             {
@@ -133,6 +148,14 @@ def test_an_attack_gains_nothing(name: str, finished: dict[str, Trial]) -> None:
     assert enforced.boundary is None
     assert enforced.kept is not None
     assert not {change.path for change in enforced.kept.changes} & set(ATTACKS[name][2])
+
+
+@pytest.mark.parametrize("name", ["cached", "hidden"])
+def test_a_module_is_not_loaded_from_what_was_planted_beside_it(
+    name: str, finished: dict[str, Trial]
+) -> None:
+    """The attack works where the file is neither protected nor put into `verify.files`: see `ATTACKS`."""
+    assert finished[name].outcome.failure_class == "verifier_failed", finished[name].outcome
 
 
 def test_restoring_is_no_violation_by_itself(finished: dict[str, Trial]) -> None:

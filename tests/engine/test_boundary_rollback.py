@@ -21,10 +21,12 @@ def tell(path):
     info = os.lstat(path)
     mode = f"{stat.S_IMODE(info.st_mode):04o}"
     if stat.S_ISLNK(info.st_mode): return ["link", os.readlink(path)]
-    if stat.S_ISDIR(info.st_mode): return ["dir", mode]
-    if stat.S_ISREG(info.st_mode): return ["file", mode, open(path).read()]
+    more = [os.listxattr(path)] if os.listxattr(path) else []
+    if stat.S_ISDIR(info.st_mode): return ["dir", mode, *more]
+    if stat.S_ISREG(info.st_mode): return ["file", mode, open(path).read(), *more]
     return ["special"]
 found = {}
+assert not os.listxattr("."), os.listxattr(".")
 for folder, below, files in os.walk("."):
     for name in below + files:
         path = os.path.join(folder, name)
@@ -66,10 +68,22 @@ def without(found: dict[str, Any], *paths: str) -> dict[str, Any]:
 MOVED = {path.replace("d", "w/d", 1): FIXTURE[path] for path in D_DELETED}
 SOCKET = "python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('w/s')\""
 
+ATTRIBUTES = r"""python3 - <<'E'
+import os, struct
+nobody = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, 0, 0xffffffff) for tag in (1, 4, 32))
+for path in (".", "d", "d/deep", "w", "w/a"):
+    os.setxattr(path, "user.note", b"x")
+    if os.path.isdir(path): os.setxattr(path, "system.posix_acl_default", nobody)
+    assert os.listxattr(path)
+E
+"""
+"""A default access list decides what a grader may do with the files that it makes."""
+
 # script, writes, how the graded tree differs from the fixture (None: gone), violations
 CASES: dict[str, tuple[str, list[str], dict[str, Any], dict[str, str]]] = {
     "nothing": ("true", [], {}, {}),
     "copied up and the same": ("touch f d; cat f > f.new; mv f.new f", [], {}, {}),
+    "attributes and access lists": (ATTRIBUTES, ["w/"], {}, {}),
     "created": ("touch new; echo n > w/n", ["w/"], {"w/n": text("n\n")}, {"new": "created"}),
     "created tree": ("mkdir -p a/b; touch a/b/c", ["w/"], {}, {"a": "created", "a/b": "created", "a/b/c": "created"}),
     "created on the way": ("mkdir out; echo r > out/r; echo s > out/s", ["out/r"], {"out": DIR, "out/r": text("r\n")}, {"out/s": "created"}),

@@ -10,7 +10,7 @@ import pytest
 
 import run_samples as samples
 from boxeval.rules import boundary
-from boxeval.rules.protect import holding, protected
+from boxeval.rules.protect import caches_beside, holding, protected
 from boxeval.spec.trial import Change, ChangeKind, Collected, Enforcement, EntryKind, Unrecoverable
 
 F, D, L, P = EntryKind.FILE, EntryKind.DIRECTORY, EntryKind.SYMLINK, EntryKind.FIFO
@@ -219,3 +219,21 @@ def test_protect_takes_what_is_named_and_the_directories_around_it() -> None:
     ]
     found = protected(changes, ["test_*.py"], around)
     assert [one.path for one in found] == ["tests", "tests/unit", "tests/unit/test_a.py"]
+
+
+def test_a_cache_belongs_to_the_protected_sources_beside_it() -> None:
+    changes = [
+        change("__pycache__", None, L),
+        change("src/__pycache__", None, D),
+        change("src/__pycache__/test_a.pyc", None, F),
+        change("tests/__pycache__", D, D),
+        change("tests/__pycache__/deep/x", F, F),
+        change("tests/__pycache__x", None, F),
+    ]
+    found = protected(changes, ["tests/test_a.py"], holding(["tests/test_a.py"]))
+    assert [one.path for one in found] == ["__pycache__", "tests/__pycache__", "tests/__pycache__/deep/x"]
+
+
+def test_where_caches_of_sources_lie() -> None:
+    paths = [b"a.py", b"tests", b"tests/b.py", b"tests/c.txt", b"d/__pycache__", b"d/e.py", b"f/g.txt"]
+    assert caches_beside(paths) == {b"__pycache__", b"tests/__pycache__"}

@@ -50,9 +50,12 @@ class KeeperClient:
         self._send_entries(entries)
         self._answer("put_fixture")
 
-    def fill_layer(self, name: str, policy: Policy, entries: Iterable[FixtureEntry]) -> None:
-        """Write entries into an empty layer."""
-        self._send("fill_layer", {"name": name, "uid": policy.uid, "gid": policy.gid})
+    def fill_layer(
+        self, name: str, policy: Policy, entries: Iterable[FixtureEntry], hide: Iterable[bytes] = ()
+    ) -> None:
+        """Write entries into an empty layer; the layers below show nothing at the paths of `hide`."""
+        hidden = [_b64(path) for path in hide]
+        self._send("fill_layer", {"name": name, "uid": policy.uid, "gid": policy.gid, "hide": hidden})
         self._send_entries(entries)
         self._answer("fill_layer")
 

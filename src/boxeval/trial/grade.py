@@ -8,6 +8,7 @@ from dataclasses import replace
 from boxeval.agents.environment import grader_environment
 from boxeval.formats.fixtures import inline_fixture
 from boxeval.graders.registry import grade_all
+from boxeval.rules.protect import caches_beside
 from boxeval.sandbox.job import Job, shell
 from boxeval.sandbox.settings import MIB
 from boxeval.sandbox.slot import GRADE
@@ -92,9 +93,13 @@ def _run(boxes: GraderBoxes, role: str, commands: tuple[str, ...], timeout_ms: i
 
 
 def _plant(context: TrialContext, name: str, files: Mapping[str, str | InlineFile]) -> str:
-    """`verify.files` become a layer of their own, above everything that the candidate left. Returns its name."""
+    """`verify.files` become a layer of their own, above everything that the candidate left. Returns its name.
+
+    Python would load a module that is cached beside its source instead of it, so the caches there are hidden.
+    """
     slot, layer = context.slot, f"{GRADE}.{name}"
     slot.keeper.request("layer", name=layer, uid=slot.policy.uid, gid=slot.policy.gid)
     planted = inline_fixture(dict(files), slot.policy.limits.workspace_mib * MIB)
-    slot.keeper.fill_layer(layer, slot.policy, planted.entries())
+    caches = caches_beside([entry.path for entry in planted.entries()])
+    slot.keeper.fill_layer(layer, slot.policy, planted.entries(), caches)
     return layer
