@@ -17,8 +17,10 @@ from boxeval.errors import EngineMissing, StorageError
 from boxeval.receipts.blobs import BlobStore
 from boxeval.receipts.keys import load_signing_key
 from boxeval.receipts.ledger import Ledger
+from boxeval.run.case_extension import supply
 from boxeval.run.case_run import prepare_case
 from boxeval.run.events import RunEnd, RunRequest, Watcher
+from boxeval.run.signals import Interrupted
 from boxeval.settings import Settings
 from boxeval.spec.trial import Observations
 from case_runs import answered, put_messages
@@ -34,7 +36,8 @@ class Controller:
 
     def run_suite(self, request: RunRequest, watcher: Watcher, settings: Settings, *_: Any) -> RunEnd:
         assert request.case is not None and request.case.results_root is not None
-        self.request, self.case = request, prepare_case(request.case, settings)
+        self.request = request
+        self.case = prepare_case(request.case, settings, supply(request.case, settings, watcher.note))
         suite = self.case.suite
         planned = plan_samples.plan(
             suite.suite, case=self.case.run, policies=suite.policies, models=suite.scripts
@@ -115,7 +118,7 @@ def test_a_signal_and_what_is_left_behind(tmp_path: Path, monkeypatch: pytest.Mo
 def test_what_keeps_a_run_from_being_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def raising(error: Exception) -> Any:
+    def raising(error: BaseException) -> Any:
         def run_suite(*_: Any) -> RunEnd:
             raise error
 
@@ -126,6 +129,9 @@ def test_what_keeps_a_run_from_being_one(
     told = json.loads(capsys.readouterr().out)
     assert (told["runId"], told["exitCode"], told["task"]) == (None, 64, "not_assessed")
     assert told["diagnostic"] == {"code": "invalid", "message": "no engine answers"}
+    install(monkeypatch, raising(Interrupted(15)))
+    assert call(arguments(tmp_path, "--json")) == 143
+    assert json.loads(capsys.readouterr().out)["diagnostic"]["code"] == "interrupted"
     install(monkeypatch, raising(StorageError("the disk is full")))
     assert call(arguments(tmp_path, "--json")) == 70
     assert json.loads(capsys.readouterr().out)["diagnostic"]["code"] == "internal"
@@ -146,7 +152,7 @@ def test_what_keeps_a_run_from_being_one(
         (["--semantic-host", "claude"], "go together"),
         (["--codex-auth-file", "/gone"], "cannot be read"),
         (["--protected-root", "/gone"], "cannot be verified"),
-        (["--extension-command-file", "x"], "is not supported yet"),
+        (["--extension-source", "x", "--task-verdict-policy", "a.b"], "only with --extension-command-file"),
         (["--runtime-config-file", "/gone"], "runtime configuration cannot be read"),
         (["--run-settings-file", "/gone"], "run settings file cannot be read"),
         (["--project-root", "/gone"], "is not a directory"),
@@ -178,7 +184,7 @@ def test_a_wrong_case_is_64_with_its_place(
 
 def test_flags_of_cases_are_refused_for_suites(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["run", str(tmp_path / "s.yaml"), "--dry", "--threshold", "1"]) == 2
-    assert "--threshold, --dry: only with --case-file" in capsys.readouterr().err
+    assert "--threshold, --dry: only with --case-file or --extension-command-file" in capsys.readouterr().err
 
 
 @pytest.mark.contract("G76", "G59")

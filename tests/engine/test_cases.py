@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -216,3 +217,46 @@ def test_a_semantic_check_is_judged_by_the_route_that_the_operator_names(tmp_pat
     assert (result["grading"], result["task"]) == ("completed", "failed")
     [check] = result["cases"][0]["trials"][0]["checks"]
     assert (check["id"], check["status"]) == ("polite", "failed")
+
+
+@pytest.mark.contract("G57", "G64", "G65", "G66")
+def test_a_case_of_an_extension_is_interrupted_and_goes_on(tmp_path: Path) -> None:
+    """The shipped example in the other tool's names, so that it is known by what it speaks."""
+    place = shutil.copytree(EXAMPLES / "supplied", tmp_path / "supplied")
+    script = place / "extension.py"
+    other = script.read_text().replace("boxeval.message", "sevro.observation.final-message")
+    script.write_text(other.replace("boxeval.", "sevro."))
+    slow = {"turns": [{"calls": [{"tool": "bash", "input": {"command": "sleep 2"}}]}, {"text": "bonjour"}]}
+    (place / "model.yaml").write_text(json.dumps(slow))
+    case = ["run", "--json", "--extension-command-file", f"{place}/command.json"]
+    case += ["--extension-source", f"{script}", "--host", "reference", "--results-root", "results"]
+    case += ["--model", f"script:{place}/model.yaml"]
+    several = boxeval(*case, cwd=tmp_path)
+    assert several.returncode == 64
+    assert "it has 2 cases (english, french); name one with --case-id" in several.stderr
+    command = [sys.executable, "-m", "boxeval", *case, "--case-id", "french", "--trials", "2", "--jobs", "1"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as going:
+        assert going.stderr is not None and going.stdout is not None
+        for line in going.stderr:
+            if line.startswith("started french[reference]#1"):
+                going.send_signal(signal.SIGINT)
+                break
+        rest = going.stderr.read()
+        stopped = json.loads(going.stdout.read())
+    assert (going.returncode, stopped["task"]) == (130, "not_assessed"), rest
+    done = boxeval("run", "--json", "--resume", stopped["evidencePath"], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    [told] = result["cases"]
+    assert (told["caseId"], told["passed"], told["identity"]) == (
+        "french",
+        2,
+        stopped["cases"][0]["identity"],
+    )
+    checks = [(one["id"], one["grader"], one["status"]) for one in told["trials"][1]["checks"]]
+    assert checks == [("word", "boxeval.regex", "passed"), ("short", "example.greetings", "passed")]
+    assert (
+        boxeval("report", "--result-file", f"{result['evidencePath']}/run.json", cwd=tmp_path).returncode == 0
+    )

@@ -10,11 +10,12 @@ import pytest
 import yaml
 
 from boxeval.errors import SuiteError, UsageError
-from boxeval.formats.case import load_case, workspace_of
+from boxeval.formats.case import load_case, supplied_case, workspace_of
 from boxeval.formats.case_suite import Choice, case_suite, model_of
 from boxeval.formats.runtime_config import NO_RUNTIME, Runtime
 from boxeval.formats.sources import read_sources
 from boxeval.formats.suite_v2 import LoadedSuite
+from boxeval.spec.extension import ExtensionCase
 from boxeval.spec.models import ReplayModel, UpstreamModel
 from boxeval.spec.policy import ReadOnlyMount
 from boxeval.spec.suite import RunnerKind
@@ -102,7 +103,10 @@ def test_the_case_of_the_walk_through_loads_unchanged(tmp_path: Path) -> None:
         ),
         ({"files": {}, "commits": []}, "fixture.commits: needs `kind: generated`"),
         ({"kind": "generated"}, "fixture: kind `generated` needs `commits`"),
-        ({"kind": "inline", "files": {}}, "fixture.kind: must be `generated`, not `inline`"),
+        (
+            {"kind": "elsewhere", "files": {}},
+            "fixture.kind: must be one of `inline`, `generated`, `repository`, not `elsewhere`",
+        ),
         ({"files": {"../x": ""}}, 'fixture.files["../x"]: `../x` leaves the workspace with `..`'),
         ({"files": {}, "staged": ["x"]}, "fixture.staged: kind `inline` does not take `staged`"),
         ({"files": {}, "bin": {}}, "fixture.bin: `bin` is not supported yet by this version"),
@@ -225,3 +229,35 @@ def test_hosts_that_there_are_not(tmp_path: Path) -> None:
     loaded = load_case(write_case(tmp_path))
     with pytest.raises(UsageError, match="there is no host `codx`; did you mean `codex`"):
         case_suite(loaded, Choice("codx", write_script(tmp_path), None, 1), NO_RUNTIME, None)
+
+
+def supplied(**changes: Any) -> ExtensionCase:
+    short = {"id": "short", "grader": "example.cases.short", "configuration": {"most": 3}}
+    tree = {**CASE, "checks": [*CASE["checks"], short], "extensionData": {"example.cases.n": 1}, **changes}
+    return ExtensionCase.model_validate_json(json.dumps(tree))
+
+
+@pytest.mark.contract("G57", "G65")
+def test_a_case_of_an_extension_is_a_case_with_checks_of_its_own() -> None:
+    loaded = supplied_case(
+        supplied(requiredEvidence=["sevro.observation.final-message", "sevro.tokens"]), Path("x")
+    )
+    assert [check.grader for check in loaded.case.checks] == ["boxeval.regex"]
+    assert loaded.case.required_evidence == ("boxeval.message", "boxeval.tokens")
+    assert [(check.id, check.configuration) for check in loaded.own_checks] == [("short", {"most": 3})]
+    assert loaded.data == {"example.cases.n": 1}
+    other = supplied_case(supplied(prompt="Say so."), Path("x"))
+    assert loaded.sha256 != other.sha256
+    inline = supplied(fixture={"kind": "inline", "files": {"a": "1"}})
+    assert workspace_of(supplied_case(inline, Path("x")).case.fixture).files == {"a": "1"}
+    repository = supplied(fixture={"kind": "repository", "sourceRef": "r"})
+    assert workspace_of(supplied_case(repository, Path("x")).case.fixture).path == "r"
+    for fixture, reason in (
+        ({"kind": "repository"}, "needs `sourceRef`"),
+        ({"kind": "inline", "sourceRef": "r", "files": {}}, "does not take `sourceRef`"),
+        ({"kind": "elsewhere"}, "fixture.kind"),
+        ({"kind": "inline"}, "needs `files`"),
+    ):
+        with pytest.raises(SuiteError, match=reason) as error:
+            supplied_case(supplied(fixture=fixture), Path("x"))
+        assert str(error.value).startswith("case `say-ready` of the extension: fixture")

@@ -9,7 +9,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from boxeval.errors import FixtureError
+from boxeval.errors import FixtureError, UsageError
+from boxeval.formats.case_extension import load_use
 from boxeval.formats.extension_files import SOURCES_BYTES, extension_faults, read_extension, rooted
 from boxeval.formats.reference import pages
 from boxeval.graders.extension_exchange import ProtocolFault
@@ -111,11 +112,36 @@ def test_faults_of_a_declaration() -> None:
 def test_paths_of_the_host_become_paths_of_the_box(place: Path) -> None:
     script, library = place / "ext" / "run.sh", place / "ext" / "lib"
     command = ("/usr/bin/python3", str(script), f"{library}/a.py", "--flag", "-x")
-    assert rooted(command, [script, library]) == (
+    assert rooted(command, [script, library], Path.cwd()) == (
         place / "ext",
         ("/usr/bin/python3", "run.sh", "lib/a.py", "--flag", "-x"),
         ("run.sh", "lib"),
     )
+
+
+@pytest.mark.contract("G64")
+def test_a_command_file_is_an_argv_array(place: Path) -> None:
+    command, configuration = place / "command.json", place / "configuration.json"
+    command.write_text('["sh", "ext/run.sh", "--flag"]')
+    configuration.write_text('{"n": 1}')
+    found, directory = load_use(
+        command, [place / "ext"], configuration, "example.words.strict", ["sevro.regex"]
+    )
+    assert (found.command, found.sources, directory) == (("sh", "ext/run.sh", "--flag"), ("ext",), place)
+    assert (found.configuration, found.verdict_policy) == ({"n": 1}, "example.words.strict")
+    assert found.replaces == ("boxeval.regex",)
+    for text, reason in (
+        ("{}", "is not a JSON array of texts"),
+        ('["a", 1]', "is not a JSON array of texts"),
+        ("[]", "command"),
+        ('["a"', "not JSON"),
+        (json.dumps(["a" * 70_000]), "larger than 65536 bytes"),
+    ):
+        command.write_text(text)
+        with pytest.raises(UsageError, match=reason):
+            load_use(command, (), None, None, ())
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_use(place / "gone", (), None, None, ())
 
 
 @pytest.mark.contract("G65")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from boxeval.graders.extension_checks import checks_of
 from boxeval.graders.extension_exchange import ProtocolFault
 from boxeval.graders.extension_rules import (
     ARTIFACT_BYTES,
@@ -18,6 +19,7 @@ from boxeval.graders.extension_rules import (
 from boxeval.spec.extension import (
     ArtifactRef,
     BuiltinCheck,
+    DeclaredCheck,
     PrepareResult,
     ResolveResult,
 )
@@ -119,6 +121,24 @@ def test_ids_are_its_own_and_unique() -> None:
         check_evaluation(evaluation(), evaluated(check("failed"), check("passed", MESSAGE)), WHO)
 
 
+@pytest.mark.contract("G66")
+def test_a_check_that_the_case_declares_has_its_own_id_and_needs_its_grader() -> None:
+    short = check("passed", MESSAGE, name="short")
+    with pytest.raises(ProtocolFault, match="does not begin with"):
+        check_evaluation(evaluation(), evaluated(short), WHO)
+    check_evaluation(evaluation(), evaluated(short), WHO, ("short",))
+    declared = DeclaredCheck(id="short", grader="example.words.short", configuration={})
+    use = ExtensionUse(command=("x",), checks=(declared,), expects=("example.words.count",))
+    with pytest.raises(ProtocolFault, match=r"no grader example\.words\.short"):
+        negotiate("boxeval", ASKED, described(), use)
+    negotiate("boxeval", ASKED, described(graders=["example.words.short"]), use)
+    found = checks_of(use, WHO, evaluation(), evaluated(short))
+    assert [(one.id, one.status) for one in found] == [
+        ("short", "passed"),
+        ("example.words.count", "unavailable"),
+    ]
+
+
 @pytest.mark.contract("G67")
 def test_a_recommendation_comes_with_a_policy_and_only_then() -> None:
     selected = evaluation(selected_task_verdict_policy="example.words.strict")
@@ -183,7 +203,7 @@ def test_prepared_files_are_bounded() -> None:
         check_prepared(prepared(artifact("a", half), artifact("b", half), artifact("c")))
 
 
-@pytest.mark.contract("G66")
+@pytest.mark.contract("G66", "G60")
 def test_no_instrumentation_is_to_be_had() -> None:
     with pytest.raises(ProtocolFault, match=r"instrumentation example\.words\.trace"):
         check_prepared(prepared(instruments=("example.words.trace",)))

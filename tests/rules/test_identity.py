@@ -28,6 +28,9 @@ CASE = CaseRun(
 )
 
 
+PAIRS = (("a", "x"), ("a", "y"))
+
+
 def base(**fields: Any) -> Plan:
     return plan(fields.pop("made", suite(task("a"))), **{"case": CASE, **fields})
 
@@ -72,7 +75,7 @@ CHANGES: dict[str, tuple[str, Callable[[], Plan]]] = {
     "command": ("case", lambda: with_task(runner=runner("false"))),
     "stdin": ("case", lambda: with_task(runner=runner("true", stdin="in"))),
     "turn's deadline": ("case", lambda: with_task(runner=runner("true", timeout_ms=5))),
-    "fixture": ("fixture", lambda: base(fixture_recipes=dict.fromkeys((("a", "x"), ("a", "y")), "3" * 64))),
+    "fixture": ("fixture", lambda: base(fixture_recipes=dict.fromkeys(PAIRS, "3" * 64))),
     "commands": ("checks", lambda: with_task(verify={"commands": ["true"]})),
     "files": ("checks", lambda: with_task(verify={"files": {"t": "x"}})),
     "grader's deadline": ("checks", lambda: with_task(verify={"timeout_ms": 5})),
@@ -84,7 +87,7 @@ CHANGES: dict[str, tuple[str, Callable[[], Plan]]] = {
     "grading": ("evaluator", lambda: with_task(verify={"grade_incomplete": True})),
     "target": ("route", lambda: target(id="z")),
     "effort": ("route", lambda: target(thinking="high")),
-    "judge": ("route", lambda: case(semantic=Route(host="claude", model="m"))),
+    "judge": ("route", lambda: case(semantic=Route(host="claude"))),
     "trials": ("trials", lambda: base(repeats=3)),
     "threshold": ("threshold", lambda: case(threshold=0.5)),
     "image": ("image", lambda: base(images=images_but("boxeval/base"))),
@@ -97,6 +100,12 @@ CHANGES: dict[str, tuple[str, Callable[[], Plan]]] = {
         ),
     ),
     "dry": ("mode", lambda: case(dry=True)),
+    "extension": ("extension", lambda: with_task(verify={"extension": {"command": ["x"]}})),
+    "extension's files": ("extension", lambda: base(extensions=dict.fromkeys(PAIRS, "4" * 64))),
+    "skills": (
+        "instrumentation",
+        lambda: with_task(runner=runner("true", host={"skills": {"guide": "Read me."}})),
+    ),
 }
 
 
@@ -112,8 +121,8 @@ def test_each_change_is_in_one_dimension_and_in_the_identity(change: str) -> Non
 
 def test_every_dimension_is_changed_by_one_of_them() -> None:
     untried = set(DIMENSIONS) - {name for name, _ in CHANGES.values()}
-    # `condition` has one value, and `graders` go with checks; the others come with extensions.
-    assert untried == {"condition", "extension", "graders", "instrumentation"}
+    # `condition` has one value, and `graders` go with checks.
+    assert untried == {"condition", "graders"}
 
 
 def test_a_check_counts_by_what_it_asks_and_by_its_grader() -> None:

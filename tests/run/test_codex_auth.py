@@ -55,10 +55,10 @@ def test_the_gateway_has_the_key_and_the_plan_has_not(tmp_path: Path) -> None:
     case = prepare_case(choices, settings)
     assert case.asks_a_provider
     [task], [target] = case.suite.suite.tasks, case.suite.suite.matrix.targets
-    request = RunRequest(choices.case_file, case=choices)
+    request = RunRequest(Path("case.json"), case=choices)
     models = prepare_models(case.suite, [(task, target)], request, settings)
     [planned] = models.planned.values()
     assert models.keyring.key_for("OPENAI_API_KEY", "https://api.openai.com/v1").value == SECRET
     assert SECRET not in planned.model_dump_json() + case.run.model_dump_json() + repr(models.keyring)
     with pytest.raises(UsageError, match="OPENAI_API_KEY: is neither in the keyring nor in the environment"):
-        prepare_models(case.suite, [(task, target)], RunRequest(choices.case_file), settings)
+        prepare_models(case.suite, [(task, target)], RunRequest(Path("case.json")), settings)

@@ -76,11 +76,31 @@ class CaseOptions:
         Path | None, _option("--run-settings-file", metavar="FILE", help="Selections; flags beat them.")
     ] = None
     extension_command_file: Annotated[
-        Path | None, _option("--extension-command-file", metavar="FILE", help="Command of an extension.")
+        Path | None,
+        _option(
+            "--extension-command-file",
+            metavar="FILE",
+            help="Run a case of this extension; a JSON argv array.",
+        ),
     ] = None
     extension_source: Annotated[
         Several,
-        _option("--extension-source", metavar="FILE", help="A source of the extension. May be given again."),
+        _option(
+            *("--extension-source", "--extension-source-file"),
+            metavar="PATH",
+            help="A source of the extension. May be given again.",
+        ),
+    ] = None
+    extension_configuration_file: Annotated[
+        Path | None,
+        _option("--extension-configuration-file", metavar="FILE", help="JSON object to send to it."),
+    ] = None
+    task_verdict_policy: Annotated[
+        str | None, _option("--task-verdict-policy", metavar="ID", help="Let this policy of it decide.")
+    ] = None
+    replace_builtin_grader: Annotated[
+        list[str] | None,
+        _option("--replace-builtin-grader", metavar="NAME", help="Leave this one out. May be given again."),
     ] = None
     case_id: Annotated[
         str | None, _option("--case-id", metavar="ID", help="The case that is meant to run.")
@@ -99,9 +119,14 @@ class CaseOptions:
     ] = None
 
     def given(self) -> list[str]:
-        """The flags that were given, without --case-file."""
+        """The flags that were given."""
         changed = [field.name for field in fields(self) if getattr(self, field.name) not in (None, False)]
-        return [f"--{name.replace('_', '-')}" for name in changed if name != "case_file"]
+        return [f"--{name.replace('_', '-')}" for name in changed]
+
+    @property
+    def is_case(self) -> bool:
+        """Whether a case is to run, and no suite."""
+        return self.case_file is not None or self.extension_command_file is not None
 
 
 class CaseExit(SystemExit):

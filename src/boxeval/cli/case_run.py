@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from boxeval.cli.case_options import CaseOptions
 from boxeval.cli.output import complain, say, warn
 from boxeval.errors import BoxevalError, EngineError, FixtureError, SuiteError, UsageError
+from boxeval.run.signals import Interrupted
 
 if TYPE_CHECKING:
     from boxeval.run.events import RunEnd, RunRequest
@@ -39,13 +40,15 @@ def run_case(
         if as_json:
             say(_without_run(code, str(error)))
         return code
+    except Interrupted as end:
+        if as_json:
+            say(_without_run(128 + end.number, f"{end} came before the run began"))
+        return 128 + end.number
 
 
 def _refuse(case: CaseOptions, foreign: list[str]) -> None:
     if foreign:
         raise UsageError(f"{', '.join(foreign)}: of suite runs; a --case-file run does not take it")
-    if case.extension_command_file or case.extension_source:
-        raise UsageError("--extension-command-file is not supported yet by this version")
     if case.codex_bin:
         warn("note: --codex-bin is not used: the agent of the image runs, whatever the host has")
     if case.codex_auth_file:
@@ -60,10 +63,15 @@ def _run(case: CaseOptions, base: RunRequest, model: str | None, as_json: bool, 
     from boxeval.run.case_choices import CaseChoices
     from boxeval.settings import load_settings
 
-    assert case.case_file is not None
     names = CaseChoices.__dataclass_fields__.keys() & CaseOptions.__dataclass_fields__.keys()
     shared = {name: getattr(case, name) for name in names}
-    choices = CaseChoices(**shared, model=model, protected_roots=tuple(case.protected_root or ()))
+    choices = CaseChoices(
+        **shared,
+        model=model,
+        protected_roots=tuple(case.protected_root or ()),
+        extension_sources=tuple(case.extension_source or ()),
+        replaced_graders=tuple(case.replace_builtin_grader or ()),
+    )
     request = replace(base, case=choices.absolute())
     return execute(request, None, load_settings(), partial(tell_case, as_json=as_json), quiet=quiet)
 
@@ -103,7 +111,7 @@ def _without_run(code: int, message: str) -> str:
     from boxeval.rules.case_states import UNSEEN
     from boxeval.spec.case_result import CaseResult, Diagnostic
 
-    named = "invalid" if code == INVALID else "internal"
+    named = {INVALID: "invalid", INTERNAL: "internal"}.get(code, "interrupted")
     return _printed(
         CaseResult(
             **{name: getattr(UNSEEN, name) for name in type(UNSEEN).model_fields},

@@ -14,7 +14,6 @@ from boxeval.reports.escape import escape
 
 if TYPE_CHECKING:
     from boxeval.run.extension_check import Finding
-    from boxeval.spec.extension import JsonObject
 
 extension_app = typer.Typer(no_args_is_help=True, help="Extensions: checks by an executable of your own.")
 _SAID_LINES = 10
@@ -59,6 +58,7 @@ def check(
     """Ask an extension everything once, in the boxes that it will have. Exits 1 if an answer cannot be used."""
     from pydantic import ValidationError
 
+    from boxeval.formats.case_extension import load_configuration
     from boxeval.formats.extension_files import extension_faults
     from boxeval.formats.place import dotted
     from boxeval.run.extension_check import check_extension
@@ -70,7 +70,7 @@ def check(
         use = ExtensionUse(
             command=tuple(command),
             sources=tuple(source or ()),
-            configuration=_configuration(configuration),
+            configuration=load_configuration(configuration, "--configuration"),
             verdict_policy=verdict_policy,
             protocol=protocol,
         )
@@ -87,24 +87,6 @@ def check(
         _say(found)
     if not all(one.ok for one in found):
         raise typer.Exit(1)
-
-
-def _configuration(file: Path | None) -> JsonObject:
-    if file is None:
-        return {}
-    from boxeval.receipts.canonical import MalformedError, strict_json
-    from boxeval.receipts.storage import read_regular
-    from boxeval.spec.extension import MESSAGE_BYTES
-
-    try:
-        tree = strict_json(read_regular(file, MESSAGE_BYTES))
-    except OSError as error:
-        raise UsageError(f"--configuration {file}: cannot be read: {error.strerror or error}") from None
-    except MalformedError as error:
-        raise UsageError(f"--configuration {file}: {error}") from None
-    if not isinstance(tree, dict):
-        raise UsageError(f"--configuration {file}: is not a JSON object")
-    return {**tree}
 
 
 def _say(found: tuple[Finding, ...]) -> None:

@@ -107,8 +107,8 @@ def run(
     *,
     case: CaseOptions,
 ) -> None:
-    """Run a suite, or with --case-file a case, and print its report. Progress goes to standard error."""
-    if case.case_file is not None:
+    """Run a suite, or a case with --case-file or --extension-command-file. Progress goes to standard error."""
+    if case.is_case:
         from boxeval.cli.case_run import run_case
         from boxeval.run.events import RunRequest
 
@@ -129,11 +129,12 @@ def run(
             "--format": form is not Format.TEXT,
         }
         foreign = [name for name, given in own.items() if given]
-        base = RunRequest(case.case_file, jobs=jobs, key_file=key, keyring_file=keyring, record=record)
+        file = case.case_file or case.extension_command_file or Path()
+        base = RunRequest(file, jobs=jobs, key_file=key, keyring_file=keyring, record=record)
         code = run_case(case, base, model=model, as_json=as_json, quiet=quiet, foreign=foreign)
         raise CaseExit(code)
     if given := case.given():
-        raise UsageError(f"{', '.join(given)}: only with --case-file")
+        raise UsageError(f"{', '.join(given)}: only with --case-file or --extension-command-file")
     from boxeval.run.events import RunRequest
     from boxeval.settings import load_settings
 

@@ -15,6 +15,7 @@ from boxeval.formats.runtime_config import Runtime
 from boxeval.formats.suite_v2 import DEFAULT_POLICY, LoadedSuite, complete
 from boxeval.spec.case_run import Route
 from boxeval.spec.checks import AnyCheck, JudgedCheck
+from boxeval.spec.extension_use import ExtensionUse
 from boxeval.spec.metrics import did_you_mean
 from boxeval.spec.models import Model, ReplayModel, ScriptModel, UpstreamModel
 from boxeval.spec.suite import (
@@ -54,7 +55,12 @@ class Choice:
 
 
 def case_suite(
-    loaded: LoadedCase, choice: Choice, runtime: Runtime, repository: Path | None, judge: Route | None = None
+    loaded: LoadedCase,
+    choice: Choice,
+    runtime: Runtime,
+    repository: Path | None,
+    judge: Route | None = None,
+    extension: ExtensionUse | None = None,
 ) -> LoadedSuite:
     """The suite of a case. Raises `SuiteError` with every problem of the case, `UsageError` for a choice."""
     case = loaded.case
@@ -79,7 +85,7 @@ def case_suite(
                 id=case.id,
                 workspace=workspace_of(case.fixture),
                 runner=runner_of(choice, case.prompt),
-                verify=Verify(env=runtime.env, checks=case.checks),
+                verify=Verify(env=runtime.env, checks=case.checks, extension=extension),
                 required_evidence=case.required_evidence,
             ),
         ),

@@ -14,7 +14,7 @@ from boxeval.formats.faults import Fault, below, commands_faults
 from boxeval.formats.fixtures import Fixture, fixture_of
 from boxeval.formats.paths import inner_fault, normal
 from boxeval.formats.place import show
-from boxeval.spec.checks import AnyCheck
+from boxeval.spec.checks import AnyCheck, grader_name
 from boxeval.spec.extension_use import COMMANDS, ExtensionUse
 from boxeval.spec.metrics import did_you_mean
 from boxeval.spec.trial import EntryKind
@@ -23,7 +23,7 @@ SOURCES_BYTES = 16 * 1024 * 1024
 _PLACE = "extension"
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 File = tuple[bytes, int, bytes]
-_GRADERS = tuple(
+GRADERS = tuple(
     name for kind in get_args(AnyCheck) for name in get_args(kind.model_fields["grader"].annotation)
 )
 
@@ -34,13 +34,27 @@ def extension_faults(use: ExtensionUse) -> Iterator[Fault]:
     for index, path in enumerate(use.sources):
         if fault := inner_fault(path):
             yield ("sources", index), fault.replace("the workspace", "the suite's directory")
+    yield from below("checks", _own_faults(use))
     yield from below("replaces", _replaced_faults(use))
     if use.trusted:
         yield ("trusted",), "is not to be had: every extension runs in a grader's box, without network"
 
 
+def _own_faults(use: ExtensionUse) -> Iterator[Fault]:
+    seen = list(use.expects)
+    for index, check in enumerate(use.checks):
+        if grader_name(check.grader) in GRADERS:
+            yield (
+                (index, "grader"),
+                f"{show(check.grader)} is a built-in grader, so its check is no extension's",
+            )
+        if check.id in seen:
+            yield (index, "id"), f"{show(check.id)} is there twice"
+        seen.append(check.id)
+
+
 def _replaced_faults(use: ExtensionUse) -> Iterator[Fault]:
-    known = (*_GRADERS, COMMANDS)
+    known = (*GRADERS, COMMANDS)
     for index, name in enumerate(use.replaces):
         if name not in known:
             yield (index,), f"{show(name)} is no built-in grader{did_you_mean(name, known)}"
@@ -48,16 +62,19 @@ def _replaced_faults(use: ExtensionUse) -> Iterator[Fault]:
             yield (index,), f"{show(name)} is there twice"
 
 
-def rooted(command: Sequence[str], sources: Sequence[Path]) -> tuple[Path, tuple[str, ...], tuple[str, ...]]:
+def rooted(
+    command: Sequence[str], sources: Sequence[Path], base: Path
+) -> tuple[Path, tuple[str, ...], tuple[str, ...]]:
     """The directory in which an extension begins that is given by paths of the host, its command and its sources.
 
-    Words of the command that are a source, or lie below one, are then relative as the sources are; others stay.
+    Words of the command are relative to `base`. Those that are a source, or lie below one, are then relative as the
+    sources are; others stay.
     """
     absolute = [path.resolve() for path in sources]
-    directory = Path(os.path.commonpath([path.parent for path in absolute])) if absolute else Path.cwd()
+    directory = Path(os.path.commonpath([path.parent for path in absolute])) if absolute else base
 
     def inside(word: str) -> str:
-        place = Path(word).resolve()
+        place = (base / word).resolve()
         is_source = any(place == path or path in place.parents for path in absolute)
         return str(place.relative_to(directory)) if is_source else word
 

@@ -182,6 +182,10 @@ def verify_faults(verify: Verify) -> Iterator[Fault]:
     yield from patterns_faults("forbidPaths", verify.forbid_paths)
     if verify.extension is not None:
         yield from below("extension", extension_faults(verify.extension))
+        taken = {check.id for check in verify.checks}
+        for index, declared in enumerate(verify.extension.checks):
+            if declared.id in taken:
+                yield ("extension", "checks", index, "id"), f"{show(declared.id)} is a check of `checks` too"
     for index, assertion in enumerate(verify.assertions):
         yield from below("assertions", below(index, assertion_faults(assertion, verify)))
 

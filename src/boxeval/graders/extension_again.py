@@ -81,7 +81,7 @@ def _due(
     """The record with the results that this answer gives."""
     if isinstance(told, EvaluateResult) and bare.negotiated is not None:
         try:
-            check_evaluation(request.params, told, bare.negotiated)
+            check_evaluation(request.params, told, bare.negotiated, use.due)
         except ProtocolFault as fault:
             told = fault
         else:

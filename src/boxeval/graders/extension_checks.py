@@ -51,7 +51,7 @@ def checks_of(
         for check in told.checks
     ]
     answered = {check.id for check in found}
-    lacking = [name for name in use.expects if name not in answered]
+    lacking = [name for name in use.due if name not in answered]
     if not found and not lacking and use.verdict_policy is None:
         lacking = [FAULT]
     found += [

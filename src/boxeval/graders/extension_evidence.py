@@ -26,7 +26,7 @@ from boxeval.spec.graded import CheckStatus, MessageStatus
 from boxeval.spec.outcome import TaskState
 from boxeval.spec.plan import PlannedTask
 from boxeval.spec.trial import Observations
-from boxeval.spec.workspace import InlineFile
+from boxeval.spec.workspace import InlineFile, WorkspaceKind
 
 ENGINE_CAPABILITIES = ("boxeval.workspace.files", "boxeval.artifacts.inline")
 """The candidate's files in the box of `evaluate`, and files of `prepare` in the candidate's workspace."""
@@ -69,7 +69,7 @@ def prepare_params(task: PlannedTask, use: ExtensionUse) -> PrepareParams:
         id=task.task,
         prompt=_prompt(task),
         fixture=_fixture(task),
-        checks=tuple(checks),
+        checks=(*checks, *use.checks),
         required_evidence=tuple(name_in(dialect, name) for name in task.required_evidence),
         extension_data=use.data,
     )
@@ -89,11 +89,16 @@ def _prompt(task: PlannedTask) -> str:
 
 
 def _fixture(task: PlannedTask) -> JsonObject:
-    files = task.workspace.files
-    if files is None:
-        return {"kind": str(task.workspace.kind)}
+    """The workspace as a case has it; of one that is read from the host there is only its kind."""
+    workspace = task.workspace
+    files = workspace.files or {}
     texts = {path: file.text if isinstance(file, InlineFile) else file for path, file in files.items()}
-    return {"kind": "inline", "files": {**texts}}
+    if workspace.kind is WorkspaceKind.INLINE:
+        return {"kind": "inline", "files": {**texts}}
+    told: JsonObject = {"kind": str(workspace.kind)}
+    if workspace.kind is WorkspaceKind.GENERATED:
+        told["commits"] = [one.model_dump(mode="json", exclude_unset=True) for one in workspace.commits or ()]
+    return told | ({"files": {**texts}} if files else {})
 
 
 def evaluate_params(

@@ -38,6 +38,9 @@ def negotiate(dialect: Dialect, asked: DescribeParams, told: DescribeResult, use
     have = {*asked.engine_capabilities, *asked.host_capabilities}
     if missing := [name for name in told.required_capabilities if name not in have]:
         raise ProtocolFault(f"describe: it requires {missing[0]}, which is not to be had here")
+    if lacking := [check.grader for check in use.checks if check.grader not in told.graders]:
+        offered = ", ".join(told.graders) or "none"
+        raise ProtocolFault(f"describe: it has no grader {lacking[0]} (it has: {offered})"[:400])
     policy = use.verdict_policy
     if policy is not None and policy not in told.task_verdict_policies:
         offered = ", ".join(told.task_verdict_policies) or "none"
@@ -104,13 +107,16 @@ def _file(artifact: PreparedArtifact) -> tuple[str, bytes]:
     return normal(path), content
 
 
-def check_evaluation(asked: EvaluateParams, told: EvaluateResult, who: Negotiated) -> None:
-    """Raise `ProtocolFault` for a result that may not be taken as it is."""
+def check_evaluation(
+    asked: EvaluateParams, told: EvaluateResult, who: Negotiated, declared: Iterable[str] = ()
+) -> None:
+    """Raise `ProtocolFault` for a result that may not be taken as it is. `declared`: ids that the task gave."""
     results: tuple[ExtensionCheck | DomainOutcome, ...] = (*told.checks, *told.domain_outcomes)
     ids = [result.id for result in results] + [metric.id for metric in told.metrics]
     if twice := _repeated(ids):
         raise ProtocolFault(f"evaluate: the id {twice} is there twice")
-    if foreign := [name for name in ids if not name.startswith(f"{who.id}.")]:
+    answerable = {check.id for check in told.checks} & set(declared)
+    if foreign := [name for name in ids if not name.startswith(f"{who.id}.") and name not in answerable]:
         raise ProtocolFault(f"evaluate: the id {foreign[0]} does not begin with {who.id}.")
     policy = asked.selected_task_verdict_policy
     if policy is None and told.task_verdict_recommendation is not None:

@@ -19,6 +19,9 @@ FORMAT = "boxeval.identity/2"
 EVALUATOR = "boxeval.evaluator/1"
 """Changes whenever the same evidence may get another outcome."""
 
+SKILL_HOOKS = "boxeval.host.skill-hooks"
+"""What is put into a candidate's home with skills: they, and hooks that watch them being read."""
+
 _NO_PART = {"title", "tags", "expect", "expect_class", "exclusive", "collect", "k", "identity"}
 _NO_PART |= {"dry"}  # by the dimension `mode`
 _OTHERWISE = {"image", "grader_image", "policy", "workspace"}
@@ -97,6 +100,9 @@ def _dimensions(plan: Plan, task: PlannedTask, trials: int) -> dict[str, Any]:
     skip = _NO_PART | _OTHERWISE | {"runner", "steps", "verify"}
     _spread(made, task.model_dump(mode="json", by_alias=False, exclude=skip), _TASK, "case")
     runner = task.runner.model_dump(mode="json", by_alias=False, exclude=_RUNNER_RESOLVED)
+    host = runner.pop("host") or {}
+    skills = host.pop("skills", {})
+    runner["host"] = {name: value for name, value in host.items() if value} or None
     _spread(made, runner, _RUNNER, "case")
     made["case"]["steps"] = [step.model_dump(mode="json", exclude=_STEP_RESOLVED) for step in task.steps]
     verify = task.verify.model_dump(mode="json", by_alias=False, exclude=_VERIFY_RESOLVED)
@@ -106,12 +112,14 @@ def _dimensions(plan: Plan, task: PlannedTask, trials: int) -> dict[str, Any]:
     run = plan.case
     if run is not None:
         made["configuration"] |= {"runtime": run.runtime, "settings": run.settings}
-        made["route"]["semantic"] = run.semantic.model_dump(mode="json") if run.semantic else None
+        made["route"]["semantic"] = (
+            run.semantic.model_dump(mode="json", exclude={"model"}) if run.semantic else None
+        )
     made |= {
         "runner": {"version": plan.provenance.boxeval, "build": plan.provenance.build},
         "project": run.project if run else None,
         "graders": sorted({check["grader"] for check in verify.get("checks") or ()}),
-        "instrumentation": [],
+        "instrumentation": [{"id": SKILL_HOOKS, "configuration": {"skills": skills}}] if skills else [],
         "condition": run.condition if run else None,
         "trials": trials,
         "threshold": run.threshold if run else None,

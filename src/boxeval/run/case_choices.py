@@ -11,7 +11,7 @@ from typing import Any
 class CaseChoices:
     """The flags of a case run, as they were given."""
 
-    case_file: Path
+    case_file: Path | None = None
     case_source_root: Path | None = None
     case_source_map_file: Path | None = None
     project_root: Path | None = None
@@ -28,6 +28,11 @@ class CaseChoices:
     protected_roots: tuple[Path, ...] = ()
     runtime_config_file: Path | None = None
     run_settings_file: Path | None = None
+    extension_command_file: Path | None = None
+    extension_sources: tuple[Path, ...] = ()
+    extension_configuration_file: Path | None = None
+    task_verdict_policy: str | None = None
+    replaced_graders: tuple[str, ...] = ()
     case_id: str | None = None
     codex_auth_file: Path | None = None
 
@@ -37,6 +42,7 @@ class CaseChoices:
         paths: dict[str, Any] = {
             name: value.absolute() for name, value in named.items() if isinstance(value, Path)
         }
+        paths["extension_sources"] = tuple(place.absolute() for place in self.extension_sources)
         for name in ("model", "semantic_model"):
             form, colon, file = (named[name] or "").partition(":")
             if colon and form in ("script", "replay"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from boxeval.agents.environment import credential_like
@@ -19,6 +19,7 @@ from boxeval.formats.run_settings import LoadedSettings, load_settings_file
 from boxeval.formats.runtime_config import NO_RUNTIME, Runtime, load_runtime
 from boxeval.formats.suite_v2 import LoadedSuite
 from boxeval.run.case_choices import CaseChoices
+from boxeval.run.case_extension import Supplied
 from boxeval.settings import PACKAGE, Settings
 from boxeval.spec.case_run import CaseRun, Route
 from boxeval.spec.models import UpstreamModel
@@ -42,13 +43,17 @@ class PreparedCase:
 
 
 def prepare_case(
-    choices: CaseChoices, settings: Settings, environ: Mapping[str, str] = os.environ
+    choices: CaseChoices,
+    settings: Settings,
+    supplied: Supplied | None = None,
+    environ: Mapping[str, str] = os.environ,
 ) -> PreparedCase:
-    """Read and check everything that the flags name. Raises `UsageError` or `SuiteError`; starts nothing."""
+    """Read and check everything that the flags name. Raises `UsageError` or `SuiteError`; starts nothing.
+
+    `supplied` is what an extension answered, if one supplies the case.
+    """
     chosen = load_settings_file(choices.run_settings_file)
-    loaded = load_case(choices.case_file)
-    if choices.case_id not in (None, loaded.case.id):
-        raise UsageError(f"--case-id {choices.case_id}: the case in {choices.case_file} is {loaded.case.id}")
+    loaded = supplied.loaded if supplied else _from_file(choices)
     choice = _choice(choices, chosen)
     _check_condition(choices, chosen)
     threshold = _threshold(choices, chosen)
@@ -57,21 +62,32 @@ def prepare_case(
     runtime = _runtime(choices, environ, protected)
     judge = _semantic(choices, chosen)
     repository = _repository(choices, loaded, protected, results_root)
-    suite = case_suite(loaded, choice, runtime, repository, judge)
+    suite = case_suite(loaded, choice, runtime, repository, judge, supplied.use if supplied else None)
+    if supplied:
+        suite = replace(suite, directory=supplied.directory)
     for policy in suite.policies.values():
         if fault := protected.mounts_fault(policy.mounts):
             raise UsageError(f"policy `{policy.id}`: {fault}")
     run = CaseRun(
         condition="passive",
         threshold=threshold,
-        candidate=Route(host=choice.host, model=choice.model, effort=choice.effort),
-        semantic=judge,
+        candidate=_told(Route(host=choice.host, model=choice.model, effort=choice.effort)),
+        semantic=_told(judge) if judge else None,
         project=project_digest(choices.project_root, (results_root,)) if choices.project_root else None,
         runtime=runtime.digest,
         settings=chosen.digest,
         dry=choices.dry,
     )
     return PreparedCase(suite, run, chosen.choose(None, "jobs"), runtime.seeds, runtime.notes)
+
+
+def _from_file(choices: CaseChoices) -> LoadedCase:
+    if choices.case_file is None:
+        raise UsageError("a case needs --case-file or --extension-command-file")
+    loaded = load_case(choices.case_file)
+    if choices.case_id not in (None, loaded.case.id):
+        raise UsageError(f"--case-id {choices.case_id}: the case in {choices.case_file} is {loaded.case.id}")
+    return loaded
 
 
 def _choice(choices: CaseChoices, chosen: LoadedSettings) -> Choice:
@@ -107,15 +123,29 @@ def _semantic(choices: CaseChoices, chosen: LoadedSettings) -> Route | None:
     return Route(host=host, model=model) if host else None
 
 
+def _told(route: Route) -> Route:
+    """The route as it is kept: of a file of the host no more than its name."""
+    form, colon, file = (route.model or "").partition(":")
+    if colon and form in ("script", "replay"):
+        return route.model_copy(update={"model": f"{form}:{Path(file).name}"})
+    return route
+
+
 def _protected(choices: CaseChoices, settings: Settings, results_root: Path) -> ProtectedRoots:
     home = Path("~").expanduser()
     own = [
         (PACKAGE, "boxeval itself"),
         (results_root, "--results-root"),
         (settings.data_dir, "boxeval's data directory"),
-        (choices.case_file.absolute().parent, "the directory of the case file"),
         *((home / name, f"~/{name}") for name in (".codex", ".claude", ".gemini", ".ssh", ".aws", ".config")),
     ]
+    if choices.case_file:
+        own.append((choices.case_file.absolute().parent, "the directory of the case file"))
+    if choices.extension_command_file:
+        own += [
+            (choices.extension_command_file.absolute().parent, "the directory of the extension's command")
+        ]
+        own += [(source, "a source of the extension") for source in choices.extension_sources]
     if choices.project_root:
         own.append((choices.project_root, "--project-root"))
     if choices.case_source_root:

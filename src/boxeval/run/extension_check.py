@@ -113,7 +113,7 @@ class _Check:
         use = self._room.source.use
         asked = _sample_trial(self._case, use)
         told = self._room.ask(EvaluateResult, asked)
-        check_evaluation(asked, told, self._who)
+        check_evaluation(asked, told, self._who, use.due)
         checks = checks_of(use, self._who, asked, told)
         said = [f"{check.id} {check.status}" for check in checks]
         said += [f"{metric.id} {metric.value} {metric.unit}" for metric in told.metrics]

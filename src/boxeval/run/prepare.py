@@ -24,6 +24,7 @@ from boxeval.rules.planning import PlanInputs, check_memory, default_jobs, make_
 from boxeval.rules.same_plan import differences
 from boxeval.rules.selection import Selection, grader_image_of, image_of, select
 from boxeval.run.build import build_digest
+from boxeval.run.case_extension import supply
 from boxeval.run.case_run import prepare_case
 from boxeval.run.events import RunRequest, Watcher
 from boxeval.run.models import prepare_models, refuse_upstream
@@ -71,7 +72,9 @@ def prepare(
     had makes its trials void, since others may run; without a keeper there is no run (ImageError).
     """
     recorded = recovery.run.plan if recovery else None
-    case = prepare_case(request.case, settings) if request.case else None
+    case = None
+    if request.case:
+        case = prepare_case(request.case, settings, supply(request.case, settings, watcher.note))
     loaded = case.suite if case else load_suite(request.suite)
     for note in case.notes if case else ():
         watcher.note(f"note: {note}")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from boxeval.spec.base import Id, Record
-from boxeval.spec.checks import MAX_CHECKS, Check
+from boxeval.spec.checks import MAX_CHECKS, Check, EvidenceName
 from boxeval.spec.workspace import Commit, InlineFile, RelativePath
 
 Text = Annotated[str, StringConstraints(min_length=1)]
@@ -16,7 +16,9 @@ Text = Annotated[str, StringConstraints(min_length=1)]
 class CaseFixture(Record):
     """What the candidate finds: inline `files`, a `generated` history, or a repository by `sourceRef`."""
 
-    kind: Literal["generated"] | None = Field(None, description="A history that Git writes.")
+    kind: Literal["inline", "generated", "repository"] | None = Field(
+        None, description="`generated`: a history that Git writes. The others go without saying."
+    )
     source_ref: Text | None = Field(None, description="A repository, by its name in the source map.")
     commits: Annotated[tuple[Commit, ...], Field(max_length=128)] | None = Field(
         None, description="kind generated: the history of branch `main`, the oldest first."
@@ -39,6 +41,6 @@ class Case(Record):
     checks: Annotated[tuple[Check, ...], Field(max_length=MAX_CHECKS)] = Field(
         (), description="Without any the case is not assessed."
     )
-    required_evidence: tuple[Text, ...] = Field(
+    required_evidence: tuple[EvidenceName, ...] = Field(
         (), description="Observations that must be complete, or the case is not assessed."
     )

@@ -207,6 +207,17 @@ def grader_name(name: object) -> object:
     return name
 
 
+def _evidence_name(name: object) -> object:
+    if name == "sevro.observation.final-message":
+        return "boxeval.message"
+    short = name.removeprefix(_ALIAS) if isinstance(name, str) else ""
+    return f"boxeval.{short}" if name == f"{_ALIAS}{short}" and "." not in short else name
+
+
+EvidenceName = Annotated[
+    Annotated[str, StringConstraints(min_length=1, max_length=128)], BeforeValidator(_evidence_name)
+]
+"""Something that `requiredEvidence` may name, as boxeval writes it."""
 _own = BeforeValidator(grader_name)
 _says = Field(description="The grader's name.")
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from boxeval.spec.base import SAFE, Record, Sha256
+from boxeval.spec.base import SAFE, Id, Record, Sha256
 
 MESSAGE_BYTES = 8 * 1024 * 1024
 DIAGNOSTIC_BYTES = 64 * 1024
@@ -88,9 +88,9 @@ class ResolveParams(Record):
 class DeclaredCheck(Record):
     """A check of a case, by one of the built-in graders or by one of the extension's own."""
 
-    id: MessageId
-    grader: Name
-    configuration: JsonObject
+    id: Id = Field(description="Unique in the task.")
+    grader: Name = Field(description="A grader's name.")
+    configuration: JsonObject = Field(description="What the grader is told.")
 
 
 class ExtensionCase(Record):
@@ -201,7 +201,9 @@ class EvaluateParams(Record):
 class ExtensionCheck(Record):
     """One check. `passed` needs evidence, and all that it cites must be there and complete."""
 
-    id: Name
+    id: Id = Field(
+        description="One of your own, or that of a check that the case declares by a grader of yours."
+    )
     status: Literal["passed", "failed", "unavailable"]
     detail: Text | None = None
     evidence_refs: Annotated[tuple[MessageId, ...], Field(max_length=RESULTS)] = Field(

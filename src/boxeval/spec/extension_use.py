@@ -12,6 +12,7 @@ from boxeval.spec.checks import grader_name
 from boxeval.spec.extension import (
     RESULTS,
     TIMEOUT_MS,
+    DeclaredCheck,
     Dialect,
     DomainOutcome,
     JsonObject,
@@ -46,6 +47,9 @@ class ExtensionUse(Record):
     expects: Names = Field(
         (), description="Ids of checks that it must answer; one that is missing is unavailable."
     )
+    checks: Annotated[tuple[DeclaredCheck, ...], Field(max_length=RESULTS)] = Field(
+        (), description="Checks by graders of its own, which it must answer by their ids."
+    )
     replaces: Annotated[
         tuple[Annotated[Id, BeforeValidator(grader_name)], ...], Field(max_length=RESULTS)
     ] = Field(
@@ -63,6 +67,11 @@ class ExtensionUse(Record):
         TIMEOUT_MS, description="Milliseconds of one exchange."
     )
     trusted: bool = Field(False, description="There is nothing more to be had: `true` is refused.")
+
+    @property
+    def due(self) -> tuple[str, ...]:
+        """Ids of the checks that it must answer."""
+        return (*self.expects, *(check.id for check in self.checks))
 
 
 class Negotiated(Record):

@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints
 from boxeval.spec.agent_options import AgentOptions
 from boxeval.spec.base import SAFE, EnvName, Id, Record
 from boxeval.spec.chaos import Fault
-from boxeval.spec.checks import MAX_CHECKS, Check
+from boxeval.spec.checks import MAX_CHECKS, Check, EvidenceName
 from boxeval.spec.extension_use import ExtensionUse
 from boxeval.spec.host_options import AgentName, HostOptions
 from boxeval.spec.models import Budget, Model, Script
@@ -233,7 +233,7 @@ class Task(Record):
         (), description="Faults to inject into the turn, in order (docs/chaos.md)."
     )
     verify: Verify = Field(Verify(), description="How the turn is graded.")
-    required_evidence: tuple[str, ...] = Field(
+    required_evidence: tuple[EvidenceName, ...] = Field(
         (), description="What must have been seen, or the trial is not assessed (docs/graders.md)."
     )
     metrics: Metrics = Field(Metrics(), description="What the report shows.")

@@ -158,7 +158,7 @@ class TrialExtension:
                 self.context.task, room.source.use, seen, opening.data, message, artifacts
             )
             told = room.ask(EvaluateResult, asked, tuple(below), evidence=bool(artifacts))
-            check_evaluation(asked, told, opening.negotiated)
+            check_evaluation(asked, told, opening.negotiated, room.source.use.due)
         except ProtocolFault as fault:
             exchanges = tuple(room.seen[first:])
             bare = self._seen((*opening.exchanges, *exchanges))

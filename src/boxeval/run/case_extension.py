@@ -1,0 +1,93 @@
+"""The case of a run that an extension supplies: asked in boxes, before anything is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from boxeval.errors import UsageError
+from boxeval.formats.case import LoadedCase, supplied_case
+from boxeval.formats.case_extension import load_use
+from boxeval.graders.extension_exchange import ProtocolFault
+from boxeval.run.case_choices import CaseChoices
+from boxeval.run.extensions import extension_room, open_extension, resolve
+from boxeval.sandbox.images import GRADER
+from boxeval.settings import Settings
+from boxeval.spec.extension import Dialect
+from boxeval.spec.extension_use import ExtensionUse
+from boxeval.trial.extension_room import Room
+
+DIALECTS: tuple[Dialect, ...] = ("boxeval", "sevro")
+"""In this order an extension is asked whose names it speaks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """A case and the extension that it is of; `directory` is where the paths of `use` begin."""
+
+    loaded: LoadedCase
+    use: ExtensionUse
+    directory: Path
+
+
+def supply(choices: CaseChoices, settings: Settings, note: Callable[[str], None]) -> Supplied | None:
+    """The case that the flags name of an extension; None if they name none.
+
+    Raises `UsageError` for an extension that cannot be asked and a case that it does not have, `SuiteError` for a
+    case that is wrong, and as `extension_room` does.
+    """
+    _check_origin(choices)
+    if choices.extension_command_file is None:
+        return None
+    use, directory = load_use(
+        choices.extension_command_file,
+        choices.extension_sources,
+        choices.extension_configuration_file,
+        choices.task_verdict_policy,
+        choices.replaced_graders,
+    )
+    with extension_room(use, directory, settings, GRADER, note) as room:
+        try:
+            room = _speaking(room)
+            cases = resolve(room, None if choices.case_id is None else (choices.case_id,))
+        except ProtocolFault as fault:
+            raise UsageError(f"extension: {fault}") from None
+    if len(cases) != 1:
+        ids = ", ".join(case.id for case in cases[:8]) or "none"
+        raise UsageError(f"extension: it has {len(cases)} cases ({ids}); name one with --case-id")
+    loaded = supplied_case(cases[0], choices.extension_command_file)
+    return Supplied(
+        loaded,
+        room.source.use.model_copy(update={"checks": loaded.own_checks, "data": loaded.data}),
+        directory,
+    )
+
+
+def _check_origin(choices: CaseChoices) -> None:
+    """Raise `UsageError` unless the flags name one file or one extension that the case comes from."""
+    own = {
+        "--extension-source": choices.extension_sources,
+        "--extension-configuration-file": choices.extension_configuration_file,
+        "--task-verdict-policy": choices.task_verdict_policy,
+        "--replace-builtin-grader": choices.replaced_graders,
+    }
+    if choices.case_file and choices.extension_command_file:
+        raise UsageError("a case comes from --case-file or from --extension-command-file, not from both")
+    if choices.extension_command_file is None and (given := [name for name, value in own.items() if value]):
+        raise UsageError(f"{', '.join(given)}: only with --extension-command-file")
+
+
+def _speaking(room: Room) -> Room:
+    """The room in the first dialect that the extension speaks. Raises `ProtocolFault` with what became of each."""
+    faults = []
+    for dialect in DIALECTS:
+        use = room.source.use.model_copy(update={"protocol": dialect})
+        asked = replace(room, source=replace(room.source, use=use))
+        try:
+            open_extension(asked)
+        except ProtocolFault as fault:
+            faults.append(f"as {dialect}: {fault}")
+        else:
+            return asked
+    raise ProtocolFault("; ".join(faults))
