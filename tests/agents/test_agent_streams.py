@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -280,6 +280,40 @@ def test_missing_or_invalid_usage_stays_incomplete_and_the_turn_does_not(usage: 
     reading = codex_stream.read(output([*CODEX[:-1], {"type": "turn.completed", "usage": usage}]))
     assert (reading.end, reading.message, reading.usage) == (TurnEnd.COMPLETED, "last", None)
     assert reading.usage_reason
+
+
+@pytest.mark.contract("G39")
+def test_counts_that_are_good_each_and_too_large_together_are_no_usage() -> None:
+    huge = {"input_tokens": 2**53 - 1, "cache_read_input_tokens": 1, "output_tokens": 1}
+    reading = claude_stream.read(output([*CLAUDE[:-1], CLAUDE[-1] | {"usage": huge}]))
+    assert (reading.end, reading.usage) == (TurnEnd.COMPLETED, None)
+    assert reading.usage_reason
+
+
+@pytest.mark.parametrize("cost", [1e17, 2**53, 10**400, -1, True, "1", float("inf")])
+def test_a_cost_that_no_receipt_can_carry_is_not_known(cost: object) -> None:
+    reading = claude_stream.read(output([*CLAUDE[:-1], CLAUDE[-1] | {"total_cost_usd": cost}]))
+    if reading.end is TurnEnd.COMPLETED:
+        assert reading.usage is not None and reading.usage.cost_usd is None
+
+
+def elsewhere(value: Any) -> Iterator[Any]:
+    """The value with something else in each of its places, one at a time."""
+    yield from (None, True, 7, "x", [1], [[]], {"a": 1})
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        yield from ({**value, key: other} for other in elsewhere(inner))
+    for place, inner in enumerate(value) if isinstance(value, list) else ():
+        yield from ([*value[:place], other, *value[place + 1 :]] for other in elsewhere(inner))
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.contract("G38")
+def test_nothing_that_stands_in_another_place_breaks_a_reader(name: str) -> None:
+    """An exception would make the trial void, and a candidate could choose that."""
+    read, events = ALL[name]
+    for place, event in enumerate(events):
+        for other in elsewhere(event):
+            assert read(output([*events[:place], other, *events[place + 1 :]])).end in TurnEnd
 
 
 @pytest.mark.contract("G39")

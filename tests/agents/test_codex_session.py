@@ -81,6 +81,11 @@ def test_each_accepted_spawn_has_a_child_with_its_state() -> None:
     assert seen(*spawns[:2], k0=cut).children[0].status == "partial"
 
 
+def test_a_result_of_a_call_without_a_name_is_nobody_s() -> None:
+    output = {"type": "function_call_output", "call_id": ["c1"], "output": "{}"}
+    assert seen(call("spawn_agent"), ("response_item", output)).children == ()
+
+
 @pytest.mark.contract("G46")
 def test_children_past_eight_are_let_go_and_that_is_told() -> None:
     spawns = [entry for n in range(9) for entry in (call("spawn_agent", f"c{n}"), accepted(f"k{n}", f"c{n}"))]

@@ -16,9 +16,10 @@ from gateway_client import chat, messages, responses
 from boxeval.errors import UsageError
 from boxeval.gateway.cassette import Cassette, Recorder, read_cassette
 from boxeval.gateway.keyring import Keyring, Secret
-from boxeval.gateway.replay import first_difference, without
+from boxeval.gateway.replay import EXPLAINED, first_difference, without
 from boxeval.gateway.server import Gateway, Route
 from boxeval.gateway.sources import Sources
+from boxeval.receipts.canonical import canonical
 from boxeval.spec.models import PlannedUpstream
 from provider import answers, provider
 
@@ -109,6 +110,19 @@ def test_another_request_is_an_error_that_shows_the_difference(tape: Path) -> No
     assert traffic.error is not None and "not_recorded" in traffic.error
     # A candidate chooses what it asks, so this excuses nothing.
     assert not traffic.failed_before_first_turn
+
+
+def test_what_a_candidate_sends_cannot_spoil_the_receipt_nor_order_work(tape: Path) -> None:
+    with replayed(read_cassette(tape)) as (gateway, route):
+        told = [
+            chat(gateway.socket_path, route.path, model=NAME, messages=said("\ud800")).json["error"][
+                "message"
+            ]
+            for _ in range(EXPLAINED + 1)
+        ]
+        traffic = gateway.close_route(route.token).traffic
+    canonical(traffic)
+    assert ["nearest is" in message for message in told] == [True] * EXPLAINED + [False]
 
 
 def test_what_the_suite_names_may_differ(tape: Path) -> None:

@@ -83,6 +83,14 @@ def test_what_a_pattern_names_is_put_into_later_texts(gateway: Gateway) -> None:
     assert said(chat(gateway.socket_path, route.path)) == "it was 8080, not {{else}} or ${HOME}"
 
 
+def test_what_a_variable_holds_names_no_other(gateway: Gateway) -> None:
+    """Put in one after another, text of the candidate would multiply."""
+    when = {"lastMessage": r"(?s)(?P<a>.*)-(?P<b>.*)"}
+    route = gateway.open_route(script({"text": "{{a}} {{b}}", "when": when}), MODEL)
+    sent = [{"role": "user", "content": "{{b}}{{b}}-{{a}}"}]
+    assert said(chat(gateway.socket_path, route.path, messages=sent)) == "{{b}}{{b}} {{a}}"
+
+
 def test_a_pattern_that_explodes_elsewhere_takes_no_time_here(gateway: Gateway) -> None:
     route = gateway.open_route(
         script({"text": "yes", "when": {"lastMessage": "(a+)+$"}}, {"text": "no"}), MODEL

@@ -66,6 +66,11 @@ BAD: dict[str, tuple[bytes, str]] = {
     "deep": (b"[" * 100_000 + b"]" * 100_000, "nested deeper"),
     "deep, never closed": (b'{"a":' * 100_000, "nested deeper"),
     "a huge integer": (b'{"id": ' + b"9" * 5000 + b"}", "out of range"),
+    "a number that no receipt carries": (SMUGGLED[:-1] + b', "note": 1e17}', "too large to be sealed"),
+    "deeper than a receipt has room for": (
+        SMUGGLED[:-1] + b', "note": ' + b"[" * 49 + b"]" * 49 + b"}",
+        "nested deeper than 48",
+    ),
     "an array": (b"[]", "not a JSON object"),
     "a string": (b'"passed"', "not a JSON object"),
     "another id": (json.dumps(response(id="guessed")).encode(), "has id 'guessed'"),
@@ -93,7 +98,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     ),
     "half a character": (
         SMUGGLED.replace(b'"version": "1"', b'"version": "\\ud800"'),
-        "does not follow the schema",
+        "cannot be sealed",
     ),
     "a result of another type": (
         json.dumps(response(result="passed")).encode(),

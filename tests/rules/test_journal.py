@@ -182,6 +182,15 @@ def test_a_fact_counts_only_if_it_was_told_before_alone(answer: str, after: str,
     assert read_journal(data).answered_from_before is expected
 
 
+@pytest.mark.parametrize("place", ["user", "assistant"])
+def test_a_long_word_takes_no_longer_than_a_short_one(place: str) -> None:
+    """A pattern that looked ahead took a time that grew with the square: hours for this one."""
+    long = "a" * 1_000_000
+    told, said = (long, "x") if place == "user" else ("x", long)
+    data = ledger(BEGIN, entry("user", text=told), entry("compaction", summary="s"), assistant(said))
+    assert read_journal(data).answered_from_before is False
+
+
 def test_without_a_compaction_there_is_nothing_to_continue() -> None:
     found = metrics(read_journal(ledger(BEGIN, assistant("heron-4711"))))
     assert found["continuity.compactionSummaryPresent"] is False

@@ -101,6 +101,7 @@ def test_pass_and_fail_decide_each_check_by_its_own_outcome() -> None:
         (outcomes(("a", "PASS", "x")), "without an id, a verdict"),
         (outcomes(("a", "pass", " ")), "without an id, a verdict"),
         (outcomes(("a", "pass", "x" * 4097)), "without an id, a verdict"),
+        (outcomes(("a", "pass", "\ud800")), "without an id, a verdict"),
         ('{"outcomes": [{"id": "a", "verdict": "pass"}]}', "keys are not id, verdict and reason alone"),
         (
             '{"outcomes": [{"id": "a", "verdict": "pass", "reason": "x", "score": 1}]}',

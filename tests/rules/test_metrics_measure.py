@@ -49,6 +49,10 @@ def test_an_agent_s_own_usage_stays_apart_and_is_whole_or_nothing() -> None:
     assert measured(one, free) == [True, 2, 250, None]
     assert measured(one, None) == [False, None, None, None]
     assert measured() == [False, None, None, None]
+    # Good claims that together are more than a receipt can carry.
+    assert measured(ClaimedUsage(input=2**53 - 1, output=1)) == [False, None, None, None]
+    rich = ClaimedUsage(input=1, output=1, cost_usd=2.0**53 - 1)
+    assert measured(rich, rich) == [False, None, None, None]
 
 
 @pytest.mark.contract("S31")

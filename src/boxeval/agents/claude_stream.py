@@ -21,6 +21,7 @@ from boxeval.agents.stream import (
     word,
 )
 from boxeval.spec.agent_record import CallEnd, ClaimedUsage, TurnEnd
+from boxeval.spec.base import SAFE
 
 USAGE = {
     "input": "input_tokens",
@@ -72,6 +73,8 @@ def _whole(usage: ClaimedUsage | None, reason: str | None) -> tuple[ClaimedUsage
     if usage is None:
         return None, reason
     cached = (usage.cache_read or 0) + (usage.cache_write or 0)
+    if usage.input + cached > SAFE:
+        return None, "the usage is not valid"
     return usage.model_copy(update={"input": usage.input + cached}), None
 
 
@@ -99,11 +102,11 @@ def _take(turn: _Turn, number: int, event: dict[str, Any]) -> None:
         if turn.result is not None:
             raise StreamFault(f"line {number} is a second result")
         turn.result = event
-        for denied in event.get("permission_denials") or ():
-            if isinstance(denied, dict):
-                turn.calls.finish(denied.get("tool_use_id"), CallEnd.BLOCKED)
+        for denied in _objects(event.get("permission_denials")):
+            turn.calls.finish(denied.get("tool_use_id"), CallEnd.BLOCKED)
     elif kind in ("assistant", "user"):
-        for block in _blocks(event):
+        message = event.get("message")
+        for block in _objects(message.get("content") if isinstance(message, dict) else None):
             if block.get("type") == "tool_use" and kind == "assistant":
                 turn.calls.begin(number, block.get("name"), block.get("id"))
             elif block.get("type") == "tool_result" and kind == "user":
@@ -111,9 +114,8 @@ def _take(turn: _Turn, number: int, event: dict[str, Any]) -> None:
                 turn.calls.finish(block.get("tool_use_id"), CallEnd.FAILED if failed else CallEnd.COMPLETED)
 
 
-def _blocks(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    message = event.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict):
-            yield block
+def _objects(value: object) -> Iterator[dict[str, Any]]:
+    """The objects of a list; of anything else none."""
+    for item in value if isinstance(value, list) else ():
+        if isinstance(item, dict):
+            yield item

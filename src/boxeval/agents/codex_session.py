@@ -136,7 +136,7 @@ def _take_item(session: _Session, ordinal: int, item: dict[str, Any]) -> None:
     elif kind == "custom_tool_call" and name == CODE_MODE:
         told = word(call_id) if isinstance(call_id, str) else None
         session.submissions.append(ExecCall(ordinal=ordinal, id=told))
-    elif kind == "function_call_output" and call_id in session.spawns:
+    elif kind == "function_call_output" and isinstance(call_id, str) and call_id in session.spawns:
         child = _spawned(item.get("output"))
         if child is not None:
             session.accepted.append(child)

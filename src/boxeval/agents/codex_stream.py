@@ -107,7 +107,7 @@ def _take_item(turn: _Turn, number: int, item: dict[str, Any], is_completed: boo
     kind = item.get("type")
     if kind == "agent_message" and is_completed and not turn.completed:
         turn.message = item.get("text")
-    elif kind in TOOLS:
+    elif isinstance(kind, str) and kind in TOOLS:
         turn.calls.begin(number, kind, item.get("id"))
         if is_completed:
             turn.calls.finish(item.get("id"), _ENDED.get(str(item.get("status")), CallEnd.UNKNOWN))

@@ -139,10 +139,10 @@ def usage_of(
 
 
 def money(value: object) -> float | None:
-    """An amount of dollars, or None."""
+    """An amount of dollars that canonical JSON can carry, or None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value) if math.isfinite(value) and value >= 0 else None
+    return float(value) if 0 <= value <= SAFE else None
 
 
 def word(value: object) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from boxeval.gateway.interface import PLACEHOLDER_KEY
+from boxeval.spec import judged
 
 ANSWER_BYTES = 16 * 1024 * 1024
 ANSWER_TOKENS = 4096
@@ -28,6 +30,7 @@ class Client:
         self._path, self._base, self._model, self._timeout_s = socket_path, base_path, model_name, timeout_s
         self._wire = wire
         self._open: http.client.HTTPConnection | None = None
+        self._is_over = False
 
     def ask(self, system: str, user: str) -> str:
         """The text of the model's answer. Raises `NoAnswer`."""
@@ -35,6 +38,9 @@ class Client:
         body = json.dumps({"model": self._model, **data})
         connection = self._open = _Local(self._path, self._timeout_s)
         try:
+            connection.connect()
+            if self._is_over:
+                raise NoAnswer("it was given up")
             head = {"Authorization": f"Bearer {PLACEHOLDER_KEY}", "Content-Type": "application/json"}
             connection.request("POST", f"{self._base}{endpoint}", body.encode(), head)
             response = connection.getresponse()
@@ -55,9 +61,11 @@ class Client:
         return "/chat/completions", {"messages": [{"role": "system", "content": system}, asked]}
 
     def kill(self) -> None:
-        """Give up the question that is on its way, from any thread."""
-        if (connection := self._open) is not None and connection.sock is not None:
-            connection.sock.shutdown(socket.SHUT_RDWR)
+        """Give up the question that is on its way, from any thread; none is asked after it."""
+        self._is_over = True
+        if (connection := self._open) is not None and (peer := connection.sock) is not None:
+            with suppress(OSError):
+                peer.shutdown(socket.SHUT_RDWR)
 
 
 class _Local(http.client.HTTPConnection):
@@ -79,7 +87,7 @@ def _text_of(status: int, raw: bytes, wire: str) -> str:
     if status != 200:
         fault = data.get("error") if isinstance(data, dict) else None
         said = fault.get("message") if isinstance(fault, dict) else None
-        raise NoAnswer(f"status {status}: {str(said)[:200]}")
+        raise NoAnswer(f"status {status}: {_valid(str(said)[:200])}")
     try:
         if wire == "messages":
             text, end = "".join(part.get("text", "") for part in data["content"]), data.get("stop_reason")
@@ -92,4 +100,9 @@ def _text_of(status: int, raw: bytes, wire: str) -> str:
         raise NoAnswer("an answer without text")
     if end not in ("stop", "end_turn", None):
         raise NoAnswer(f"an answer that ended by {end!r}")
-    return text
+    return _valid(text[: judged.ANSWER_BYTES + 1])  # so much is too long already
+
+
+def _valid(text: str) -> str:
+    """The text without halves of surrogate pairs, which no receipt can carry."""
+    return text.encode("utf-8", "replace").decode()

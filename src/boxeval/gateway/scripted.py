@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from decimal import Decimal
 from typing import Any
@@ -10,6 +11,7 @@ from boxeval.gateway.interface import Answer, Asked, Call, Question, ScriptError
 from boxeval.rules.linear_pattern import linear_pattern
 from boxeval.spec.models import Failure, Refusal, Script, Text, ToolCalls, When
 
+_VARIABLE = re.compile(r"\{\{(\w+)\}\}")
 _FAILURES = {429: ("rate_limit_error", "rate_limit_exceeded"), 529: ("server_error", "overloaded")}
 
 
@@ -95,11 +97,12 @@ class ScriptedModel:
         )
 
     def _filled(self, value: Any) -> Any:
-        """A value with the variables that are known in their places; what is not known stays as it is."""
+        """A value with the variables that are known in their places; what is not known stays as it is.
+
+        In one pass: what a variable holds is the candidate's, and names no variable itself.
+        """
         if isinstance(value, list):
             return [self._filled(item) for item in value]
         if not isinstance(value, str):
             return value
-        for name, text in self._variables.items():
-            value = value.replace("{{" + name + "}}", text)
-        return value
+        return _VARIABLE.sub(lambda found: self._variables.get(found[1], found[0]), value)

@@ -10,6 +10,9 @@ from boxeval.gateway.purse import Spent
 from boxeval.spec.trial import ModelTraffic, StreamFacts
 
 _NOTHING = Usage(0, 0)
+NAME_CHARACTERS = 256
+RESULTS = 65_536
+"""Tool results whose ids are remembered: a candidate can send as many as it likes."""
 
 
 @dataclass(slots=True)
@@ -25,6 +28,7 @@ class Tally:
     model_ns: int = 0
     calls: set[str] = field(default_factory=set)
     results: dict[str, bool | None] = field(default_factory=dict)
+    results_cut: bool = False
     snapshots: int = 0
     usage_twice: bool = False
     by_message: dict[str, Usage] = field(default_factory=dict)
@@ -50,7 +54,12 @@ class Tally:
 
     def hear_results(self, results: dict[str, bool | None]) -> None:
         """Note which tool calls came back, and whether they failed where the protocol tells."""
-        self.results |= results
+        for call, failed in results.items():
+            name = call[:NAME_CHARACTERS]
+            if name in self.results or len(self.results) < RESULTS:
+                self.results[name] = failed
+            else:
+                self.results_cut = True
 
     def fail(self, fault: WireError) -> None:
         """Note the first fault of the model's side, whether it can excuse the candidate, and the first limit."""
@@ -58,13 +67,14 @@ class Tally:
             self.limit = self.limit or fault
         if isinstance(fault, RequestError) or self.error is not None:
             return
-        self.error = str(fault)
+        # A part of the request may be in it, and what a candidate sends need not be valid Unicode.
+        self.error = str(fault).encode("utf-8", "replace").decode()
         self.failed_first = isinstance(fault, ModelError) and self.requests == 0
 
     def traffic(self) -> ModelTraffic:
         """The numbers for the receipt."""
         known = {call: failed for call, failed in self.results.items() if failed is not None}
-        told = len(known) == len(self.results)
+        told = len(known) == len(self.results) and not self.results_cut
         return ModelTraffic(
             requests=self.requests,
             background_requests=self.background,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from boxeval.receipts.canonical import MalformedError, strict_json
+from boxeval.receipts.canonical import MalformedError, canonical_json, strict_json
 from boxeval.spec.base import Record
 from boxeval.spec.box import BoxResult
 from boxeval.spec.extension import (
@@ -30,6 +30,8 @@ from boxeval.spec.extension_messages import (
 )
 
 R = TypeVar("R", bound=Record)
+ANSWER_DEPTH = 48
+"""Levels of an answer. In a receipt its parts lie a few levels deeper than here."""
 _SHOWN = 300
 
 
@@ -97,7 +99,8 @@ def _ending(box: BoxResult) -> str | None:
 
 def _parse(request: Request, data: bytes) -> Result:
     try:
-        tree = strict_json(data, MESSAGE_BYTES)
+        tree = strict_json(data, MESSAGE_BYTES, ANSWER_DEPTH)
+        canonical_json(tree)  # parts of it go into the receipt, which does not carry every number
     except MalformedError as error:
         raise _Bad(f"its answer is not one JSON document: {error}") from None
     if not isinstance(tree, dict):

@@ -74,8 +74,8 @@ def read(kind: type[R], data: bytes, limit: int = MAX_BYTES) -> R:
     return record
 
 
-def strict_json(data: bytes, limit: int = MAX_BYTES) -> Json:
-    """Parse JSON, refusing what parsers disagree on: duplicate keys, NaN, huge numbers, deep nesting."""
+def strict_json(data: bytes, limit: int = MAX_BYTES, depth: int = MAX_DEPTH) -> Json:
+    """Parse JSON, refusing what parsers disagree on: duplicate keys, NaN, huge numbers, nesting beyond `depth`."""
     if len(data) > limit:
         raise MalformedError(f"larger than {limit} bytes")
     try:
@@ -91,16 +91,16 @@ def strict_json(data: bytes, limit: int = MAX_BYTES) -> Json:
     except json.JSONDecodeError as error:
         raise MalformedError(f"not JSON: {error}") from None
     except RecursionError:
-        raise MalformedError(f"nested deeper than {MAX_DEPTH}") from None
-    for _ in _leaves(tree):
+        raise MalformedError(f"nested deeper than {depth}") from None
+    for _ in _leaves(tree, depth):
         pass
     return tree
 
 
-def _leaves(tree: Json) -> Iterator[Json]:
-    """Every value that holds no other, without recursion; refuses what is nested too deep."""
+def _leaves(tree: Json, depth: int = MAX_DEPTH) -> Iterator[Json]:
+    """Every value that holds no other, without recursion; refuses what is nested deeper than `depth`."""
     level: list[Json] = [tree]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(depth + 1):
         below: list[Json] = []
         for value in level:
             if isinstance(value, dict):
@@ -112,7 +112,7 @@ def _leaves(tree: Json) -> Iterator[Json]:
         if not below:
             return
         level = below
-    raise MalformedError(f"nested deeper than {MAX_DEPTH}")
+    raise MalformedError(f"nested deeper than {depth}")
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

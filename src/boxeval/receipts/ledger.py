@@ -36,6 +36,10 @@ BLOBS = "blobs"
 NO_LINE = "0" * 64
 
 
+class UnsealableError(StorageError):
+    """The record itself is at fault: it has no canonical form, or is too large for a line. Nothing was written."""
+
+
 def utc_now() -> str:
     """The time as ledgers write it: RFC 3339, UTC, milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -154,7 +158,10 @@ class Ledger:
         return self._sealed
 
     def append(self, trial: Trial) -> None:
-        """Seal a trial; durable on return. On `StorageError` nothing of it is in the ledger."""
+        """Seal a trial; durable on return. On `StorageError` nothing of it is in the ledger.
+
+        `UnsealableError` is about this trial alone: others can be appended.
+        """
         self._keep_evidence()
         with self._lock:
             self._append(Sealed(run_id=self._run_id, plan=self._plan, trial=trial))
@@ -203,9 +210,9 @@ class Ledger:
         try:
             line = seal(Receipt(index=len(self._lines), previous=previous, body=body), self._key)
         except MalformedError as error:
-            raise StorageError(self._failure(LEDGER, str(error))) from None
+            raise UnsealableError(self._failure(LEDGER, str(error))) from None
         if len(line) > MAX_BYTES:
-            raise StorageError(self._failure(LEDGER, f"a receipt is larger than {MAX_BYTES} bytes"))
+            raise UnsealableError(self._failure(LEDGER, f"a receipt is larger than {MAX_BYTES} bytes"))
         end = self._end + len(line) + 1
         try:
             self._write(line + b"\n")

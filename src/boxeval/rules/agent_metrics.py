@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from boxeval.spec.agent_record import AgentRecord, CallEnd
-from boxeval.spec.base import Scalar
+from boxeval.spec.base import SAFE, Scalar
 from boxeval.spec.journal import Journal
 
 _KEYS = ("receiptUsage.receiptCount", "receiptUsage.totalTokens", "receiptUsage.costUsd")
@@ -47,4 +47,7 @@ def _usage(record: AgentRecord | None, journal: Journal | None) -> dict[str, Sca
         return {"receiptUsage.measured": False, **dict.fromkeys(_KEYS)}
     spent = [cost for cost in costs if cost is not None]
     whole = sum(spent) if spent and len(spent) == len(costs) else None
+    if max(sum(told), whole or 0) > SAFE:
+        # Claims that together are more than a receipt can carry.
+        return {"receiptUsage.measured": False, **dict.fromkeys(_KEYS)}
     return {"receiptUsage.measured": True, **dict(zip(_KEYS, (len(told), sum(told), whole), strict=True))}

@@ -17,8 +17,8 @@ from boxeval.spec.journal import AgentReceipt, Journal, LoopRun
 
 MAX_RECEIPTS = 256
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_FACT = re.compile(r"(?=[\w-]*[0-9])(?=[\w-]*[A-Za-z])[\w-]{6,64}")
-"""An exact name: letters and digits, as in an id or a code word."""
+_WORD = re.compile(r"[\w-]+")
+_DIGIT, _LETTER = re.compile(r"[0-9]"), re.compile(r"[A-Za-z]")
 _REPAIR = "repair"
 
 Entry = dict[str, Any]
@@ -139,14 +139,24 @@ def _answered(entries: list[Entry]) -> bool | None:
             continue
         final = [entry for entry in thread if entry["type"] == "assistant" and not entry.get("calls")]
         before, after = _facts(thread[: places[-1]]), _facts(thread[places[-1] :])
-        named = set(_FACT.findall(_text(final[-1], "text"))) if final else set()
+        named = set(_names(_text(final[-1], "text"))) if final else set()
         answers.append(bool(named & (before - after)))
     return all(answers) if answers else None
 
 
 def _facts(thread: list[Entry]) -> set[str]:
     told = (entry for entry in thread if entry["type"] in ("user", "tool"))
-    return {fact for entry in told for fact in _FACT.findall(_text(entry, "text"))}
+    return {name for entry in told for name in _names(_text(entry, "text"))}
+
+
+def _names(text: str) -> Iterator[str]:
+    """Exact names: words of 6 to 64 characters with a letter and a digit, as ids and code words are.
+
+    In one pass: a pattern that looks ahead for both takes a time that grows with the square of a long word.
+    """
+    for word in _WORD.findall(text):
+        if 6 <= len(word) <= 64 and _DIGIT.search(word) and _LETTER.search(word):
+            yield word
 
 
 def _loops(entries: list[Entry], receipts: Iterable[AgentReceipt]) -> Iterator[LoopRun]:

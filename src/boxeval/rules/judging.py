@@ -189,7 +189,13 @@ def _document(answer: str) -> Any:
 
 
 def _is_reason(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and len(value) <= REASON_CHARACTERS
+    """A text that a receipt can carry: half of a surrogate pair, which JSON can write, is none."""
+    return (
+        isinstance(value, str)
+        and bool(value.strip())
+        and len(value) <= REASON_CHARACTERS
+        and not any("\ud800" <= character <= "\udfff" for character in value)
+    )
 
 
 def _error(reason: str) -> CheckVerdict:

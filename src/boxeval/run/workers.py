@@ -15,6 +15,7 @@ from boxeval.receipts.ledger import Ledger
 from boxeval.rules.attempts import is_settled
 from boxeval.run.budget import Budget
 from boxeval.run.events import Watcher
+from boxeval.run.ledgers import append
 from boxeval.run.sessions import append_session
 from boxeval.run.write_back import write_back
 from boxeval.sandbox.images import ImageInfo
@@ -136,9 +137,9 @@ class Worker(threading.Thread):
         try:
             while (planned := self._progress.next()) is not None:
                 attempt = self._shared.attempts.get(planned.trial_id, 0) + 1
-                trial = self._one(planned).model_copy(update={"attempt": attempt})
-                self._shared.ledger.append(trial)
                 task = self._shared.plan.task_of(planned)
+                trial = self._one(planned).model_copy(update={"attempt": attempt})
+                trial = append(self._shared.ledger, planned, task, trial)
                 self._note_session(trial, task)
                 self._shared.watcher.finished(trial)
                 bring_back(self._shared, trial, task)

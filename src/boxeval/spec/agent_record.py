@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from boxeval.spec.base import Natural, Record, Sha256
+from boxeval.spec.base import SAFE, Natural, Record, Sha256
 
 Word = Annotated[str, StringConstraints(max_length=256)]
 """A name that an agent gave: cut to this length, with what is not printable escaped."""
@@ -50,7 +50,7 @@ class ClaimedUsage(Record):
     output: Natural
     cache_read: Natural | None = None
     cache_write: Natural | None = None
-    cost_usd: Annotated[float, Field(ge=0)] | None = None
+    cost_usd: Annotated[float, Field(ge=0, le=SAFE)] | None = None
 
 
 class CallEnd(StrEnum):
