@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from gateway_client import chat, messages, responses
 
-from boxeval.errors import UsageError
-from boxeval.gateway.cassette import Cassette, Recorder, read_cassette
+from boxeval.errors import StorageError, UsageError
+from boxeval.gateway.cassette import Cassette, Exchange, Recorder, read_cassette
+from boxeval.gateway.endpoints import CHAT
+from boxeval.gateway.interface import Asked, Question
 from boxeval.gateway.keyring import Keyring, Secret
-from boxeval.gateway.replay import EXPLAINED, first_difference, without
+from boxeval.gateway.replay import EXPLAINED, ReplayedRelay, first_difference, without
 from boxeval.gateway.server import Gateway, Route
 from boxeval.gateway.sources import Sources
 from boxeval.receipts.canonical import canonical
@@ -167,3 +169,14 @@ def test_nothing_is_recorded_over(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is there already"):
         Recorder(path, Keyring({}, {}).redactor())
     assert path.read_text() == "precious"
+
+
+def test_a_record_that_cannot_be_written_is_told_in_the_end(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "tape.jsonl", Keyring({}, {}).redactor())
+    recorder._file.close()
+    recorder._file = Path("/dev/full").open("wb", buffering=0)
+    asked = Asked(model=NAME, stream=False)
+    question = Question(CHAT, "/chat/completions", asked, {"model": NAME})
+    recorder.add(question, ReplayedRelay(Exchange("chat", NAME, {}, 200, "application/json", b"{}")), b"{}")
+    with pytest.raises(StorageError, match="No space left"):
+        recorder.close()

@@ -21,6 +21,7 @@ class FakeBench:
 
     message = FinalMessage(status=MessageStatus.COMPLETE, size_bytes=2, sha256=samples.sha("hi"))
     declared: tuple[Check, ...] = ()
+    memory_bytes = 1 << 30
 
     def __init__(self, throws: BaseException | None = None) -> None:
         self.asked: list[str] = []

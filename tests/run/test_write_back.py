@@ -97,6 +97,17 @@ def test_what_may_not_be_applied_is_left_out_and_told(harm: Change, root: Path, 
     assert [entry for entry in after if "/blobs" not in entry[0]] == before
 
 
+def test_git_s_own_files_are_left_alone_by_every_name_that_a_file_system_takes(
+    root: Path, tmp_path: Path
+) -> None:
+    for name in (".GIT", ".git ", "git~1"):
+        (root / name).mkdir()
+        (line,) = apply(
+            root, tmp_path, change(f"{name}/hook", FILE, None, sha256=sha(b"x")), contents=(b"x",)
+        )
+        assert "Git's own files" in line
+
+
 def test_a_link_in_the_place_of_a_folder_is_not_followed(root: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

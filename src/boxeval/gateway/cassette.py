@@ -11,6 +11,7 @@ import json
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,6 +61,7 @@ class Recorder:
 
     def __init__(self, path: Path, redact: Redactor) -> None:
         self._redact, self._lock, self._path = redact, threading.Lock(), path
+        self._fault: str | None = None
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
@@ -70,7 +72,7 @@ class Recorder:
         self._write({"format": FORMAT, "recorded": datetime.now(UTC).strftime("%Y-%m-%d")})
 
     def add(self, question: Question, relay: Relay, body: bytes) -> None:
-        """One whole answer. Raises `StorageError`."""
+        """One whole answer. If it cannot be written the run goes on, and `close` tells."""
         self._write(
             {
                 "wire": question.wire.name,
@@ -83,20 +85,23 @@ class Recorder:
         )
 
     def close(self) -> None:
-        """No more comes."""
+        """No more comes. `StorageError` if not all of it could be written."""
         with self._lock:
-            self._file.close()
+            with suppress(OSError):
+                self._file.close()
+            if self._fault:
+                raise StorageError(f"--record {self._path}: cannot be written: {self._fault}")
 
     def _write(self, line: dict[str, Any]) -> None:
         data = self._redact(json.dumps(line, separators=(",", ":")).encode()) + b"\n"
         with self._lock:
-            if self._file.closed:
+            if self._file.closed or self._fault:
                 return
             try:
                 self._file.write(data)
                 self._file.flush()
             except OSError as error:
-                raise StorageError(f"--record {self._path}: cannot be written: {error.strerror}") from error
+                self._fault = error.strerror or str(error)
 
 
 def read_cassette(path: Path) -> Cassette:

@@ -15,6 +15,7 @@ from boxeval.gateway.json_body import (
     at,
     count,
     hear_call,
+    hear_id,
     hear_text,
     listed,
     objects,
@@ -87,7 +88,7 @@ class Chat:
             heard.is_refusal |= bool(at(message, "refusal"))
             for call in listed(message, "tool_calls"):
                 hear_call(call.get("id"), heard)
-        heard.message_id = at(data, "id") or heard.message_id
+        hear_id(at(data, "id"), heard)
         heard.is_whole |= at(data, "object") == "chat.completion"
 
     def models(self, name: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from boxeval.gateway.json_body import (
     compact_text,
     count,
     hear_call,
+    hear_id,
     hear_text,
     listed,
     objects,
@@ -76,7 +77,7 @@ class Gemini:
                 hear_call(at(part, "functionCall", "id"), heard)
             heard.is_refusal |= at(candidate, "finishReason") == "SAFETY"
             heard.is_whole |= at(candidate, "finishReason") is not None
-        heard.message_id = at(data, "responseId") or heard.message_id
+        hear_id(at(data, "responseId"), heard)
 
     def models(self, name: str) -> dict[str, Any]:
         """See `Wire`."""

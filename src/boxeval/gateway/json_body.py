@@ -101,6 +101,12 @@ def hear_text(delta: Any, heard: Heard) -> None:
         heard.text += delta
 
 
+def hear_id(message_id: Any, heard: Heard) -> None:
+    """Note which message this is, if it is told."""
+    if isinstance(message_id, str) and message_id:
+        heard.message_id = message_id
+
+
 def hear_call(call_id: Any, heard: Heard) -> None:
     """Note a tool call by its id."""
     if isinstance(call_id, str) and call_id:

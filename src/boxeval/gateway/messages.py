@@ -15,6 +15,7 @@ from boxeval.gateway.json_body import (
     at,
     count,
     hear_call,
+    hear_id,
     hear_text,
     listed,
     objects,
@@ -85,7 +86,7 @@ class Messages:
         kind = at(data, "type")
         if kind == "message_start" or kind == "message":
             message = data if kind == "message" else data.get("message")
-            heard.message_id = at(message, "id")
+            hear_id(at(message, "id"), heard)
             heard.usages_told += 1
             _hear_usage(at(message, "usage"), heard)
             for block in listed(message, "content"):

@@ -16,6 +16,7 @@ from boxeval.gateway.json_body import (
     at,
     count,
     hear_call,
+    hear_id,
     hear_text,
     listed,
     objects,
@@ -92,7 +93,7 @@ class Responses:
 
     def _hear_response(self, response: Any, heard: Heard) -> None:
         heard.is_whole = True
-        heard.message_id = at(response, "id")
+        hear_id(at(response, "id"), heard)
         if usage := at(response, "usage"):
             details = at(usage, "input_tokens_details")
             heard.usage = Usage(

@@ -108,7 +108,7 @@ class HttpRelay:
         response, kept, size = self._response, bytearray(), 0
         if response is None:
             raise ModelError(502, "server_error", "provider_failed", "nothing was asked")
-        expected = int(response.headers.get("Content-Length") or 0)
+        expected = response.length or 0  # as far as the head tells
         try:
             self._timeout(NEXT_S)
             while piece := response.read1(PIECE_BYTES):

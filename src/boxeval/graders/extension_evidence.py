@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from boxeval.rules.grading import commands
 from boxeval.rules.turns import unfinished
@@ -25,15 +27,15 @@ from boxeval.spec.extension_use import COMMANDS, ExtensionUse
 from boxeval.spec.graded import CheckStatus, MessageStatus
 from boxeval.spec.outcome import TaskState
 from boxeval.spec.plan import PlannedTask
-from boxeval.spec.trial import Observations
+from boxeval.spec.trial import Change, Observations
 from boxeval.spec.workspace import InlineFile, WorkspaceKind
 
 ENGINE_CAPABILITIES = ("boxeval.workspace.files", "boxeval.artifacts.inline")
 """The candidate's files in the box of `evaluate`, and files of `prepare` in the candidate's workspace."""
 HOST_CAPABILITIES = ("boxeval.host.exec",)
 TEXT_BYTES = 1024 * 1024
-"""A longer final message is an artifact only."""
-CHANGES = 4096
+"""A longer final message, also one that JSON makes longer, is an artifact only."""
+CHANGES, CHANGES_BYTES = 4096, 2 * 1024 * 1024
 MESSAGE, CHANGED, PATCH, TOKENS = "boxeval.message", "boxeval.changes", "boxeval.patch", "boxeval.tokens"
 _SEVRO = {MESSAGE: "sevro.observation.final-message"}
 
@@ -147,6 +149,8 @@ def _message(seen: Observations, content: bytes | None) -> Observation:
             text = content.decode("utf-8")
         except UnicodeDecodeError:
             data = {"reason": "the message is not UTF-8; its bytes are an artifact"}
+        if text is not None and len(json.dumps(text, ensure_ascii=False)) > TEXT_BYTES:
+            text, data = None, {"reason": f"the message has more than {TEXT_BYTES} characters as JSON"}
     elif content is not None:
         data = {"reason": f"the message has more than {TEXT_BYTES} bytes; they are an artifact"}
     elif seen.message and seen.message.reason:
@@ -163,7 +167,7 @@ def _changes(seen: Observations) -> Observation:
     collected = seen.collected
     if collected is None or collected.limit or collected.error:
         return Observation(id=CHANGED, source="boxeval", completeness="unavailable", data={})
-    told = [change.model_dump(mode="json", exclude_none=True) for change in collected.changes[:CHANGES]]
+    told = list(_within(CHANGES_BYTES, collected.changes[:CHANGES]))
     whole = len(told) == len(collected.changes)
     return Observation.model_validate(
         {
@@ -173,6 +177,15 @@ def _changes(seen: Observations) -> Observation:
             "data": {"changes": told, "count": len(collected.changes)},
         }
     )
+
+
+def _within(left: int, changes: Iterable[Change]) -> Iterator[dict[str, Any]]:
+    """As many changes as have room: a request that is too large would be the candidate's choice."""
+    for change in changes:
+        left -= len(change.model_dump_json(exclude_none=True))
+        if left < 0:
+            return
+        yield change.model_dump(mode="json", exclude_none=True)
 
 
 def _tokens(seen: Observations) -> Observation:
@@ -203,6 +216,6 @@ def _checks(task: PlannedTask, seen: Observations) -> Iterator[BuiltinCheck]:
                 "id": check.id,
                 "status": check.status.value if decided else "unavailable",
                 "detail": check.reason[:4096] if check.reason else None,
-                "evidence_refs": tuple(part.name for part in check.evidence),
+                "evidence_refs": tuple(part.name[-128:] for part in check.evidence),
             }
         )

@@ -1,7 +1,8 @@
 """Runs in a box: tells facts of one file of the workspace as JSON. See `boxeval.rules.file_checks` for the answers.
 
-The file is hostile: every step to it is without links, it must be a regular file, and it is read within a limit. The
-box bounds time and memory.
+The file is hostile: every step to it is without links, it must be a regular file, and it is read within a limit.
+Whatever it costs too much is a fault of the file. The box's own limits come later: past one of them nobody could tell
+whose fault it was, and a candidate could choose that.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import json
 import math
 import os
 import re
+import resource
+import signal
 import sqlite3
 import stat
 import sys
@@ -28,7 +31,9 @@ DOCUMENT_BYTES = 64 * 1024
 LINE_BYTES = 1024 * 1024
 VALUE_BYTES = 16 * 1024
 VALUE_DEPTH = 16
+FAULT_CHARACTERS = 300
 QUERY_S = 10.0
+CPU_S = 12.0
 SAFE = 2**53 - 1
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -41,18 +46,26 @@ class Missing(Exception):
     """There is no such file."""
 
 
-def main(grader: str, configuration: dict[str, Any]) -> None:
-    """Print the answer."""
+def main(grader: str, configuration: dict[str, Any], memory_bytes: int) -> None:
+    """Print the answer. `memory_bytes` is what may be used; the box must have more."""
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    signal.signal(signal.SIGPROF, _takes_too_long)
+    signal.setitimer(signal.ITIMER_PROF, CPU_S)
     try:
         answer = _facts(grader, configuration)
     except Missing:
         is_count = grader in ("boxeval.log-parse", "boxeval.event-budget")
         answer = {"count": 0} if is_count else {"found": False}
     except Fault as fault:
-        answer = {"fault": str(fault)}
+        answer = {"fault": str(fault)[:FAULT_CHARACTERS]}
     except (MemoryError, RecursionError):
         answer = {"fault": "is too much to read"}
+    signal.setitimer(signal.ITIMER_PROF, 0)
     sys.stdout.write(json.dumps(answer))
+
+
+def _takes_too_long(_number: int, _frame: object) -> None:
+    raise Fault(f"takes more than {CPU_S:g} s of processor time to read")
 
 
 def _facts(grader: str, configuration: dict[str, Any]) -> dict[str, Any]:
@@ -105,8 +118,11 @@ def _matching(folders: list[str], pattern: str) -> list[str]:
     head, _, tail = pattern.partition("*")
     shape = fnmatch.translate(f"{_plain(head)}*{_plain(tail)}")
     with _directory(folders) as directory, os.scandir(directory) as entries:
-        names = [one.name for one in entries if one.is_file(follow_symlinks=False)]
-    return [name for name in names if re.fullmatch(shape, name)]
+        return [
+            one.name
+            for one in entries
+            if one.is_file(follow_symlinks=False) and re.fullmatch(shape, one.name)
+        ]
 
 
 def _plain(text: str) -> str:

@@ -29,7 +29,7 @@ request = json.load(sys.stdin)
 for name, source in request["modules"].items():
     module = sys.modules[name] = types.ModuleType(name)
     exec(compile(source, name, "exec"), module.__dict__)
-sys.modules["file_program"].main(request["grader"], request["configuration"])
+sys.modules["file_program"].main(request["grader"], request["configuration"], request["memoryBytes"])
 """
 
 
@@ -52,6 +52,7 @@ def look(bench: Bench, grader: str, configuration: Mapping[str, Any], answer_byt
         "modules": {name: path.read_text("utf-8") for name, path in _MODULES.items()},
         "grader": grader,
         "configuration": configuration,
+        "memoryBytes": bench.memory_bytes // 4 * 3,
     }
     argv = ("python3", "-I", "-S", "-c", _START)
     stdin = json.dumps(request).encode()

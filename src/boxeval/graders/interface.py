@@ -51,6 +51,10 @@ class Bench(Protocol):
     def declared(self) -> tuple[Check, ...]:
         """All checks of the task."""
 
+    @property
+    def memory_bytes(self) -> int:
+        """What a box may use, what it writes to its disk included."""
+
     def message_text(self) -> bytes:
         """The bytes of a complete final message."""
 

@@ -38,7 +38,7 @@ def write_new(path: Path, data: bytes) -> None:
 
 def publish(path: Path, data: bytes) -> None:
     """Like `write_new`, and the file appears whole or not at all."""
-    draft = path.with_name(f".tmp-{secrets.token_hex(8)}")
+    draft = path.with_name(f"{DRAFT}{secrets.token_hex(8)}")
     try:
         _write(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), data)
         path.hardlink_to(draft)

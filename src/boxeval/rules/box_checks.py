@@ -56,10 +56,9 @@ def shell_verdict(configuration: ShellConfiguration, box: BoxResult | None) -> C
 
 def git_head_verdict(configuration: GitHeadConfiguration, seen: GitHeadSeen | None) -> CheckVerdict:
     """Whether HEAD moved as it should."""
-    if seen is None or seen.error is not None:
-        return CheckVerdict(
-            status=CheckStatus.ERROR, reason=seen.error if seen else "HEAD was not read after the candidate"
-        )
+    if seen is None or seen.error is not None or seen.base is None or seen.current is None:
+        reason = (seen and seen.error) or "HEAD was not read before and after the candidate"
+        return CheckVerdict(status=CheckStatus.ERROR, reason=reason)
     wanted = configuration.kind
     if wanted == "base-ancestor":
         holds = seen.base_is_ancestor is True

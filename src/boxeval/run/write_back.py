@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from boxeval.receipts.blobs import BlobStore
+from boxeval.rules.patch import is_refused
 from boxeval.rules.paths import is_git_internal, raw_name
 from boxeval.spec.trial import Change, Collected, EntryKind, Trial
 
@@ -53,8 +54,8 @@ def write_back(root: Path, trial: Trial, blobs: BlobStore) -> tuple[str, ...]:
 def _parent(root: Path, path: bytes) -> Iterator[tuple[int, bytes]]:
     """The directory that holds `path`, open, and the name in it."""
     *folders, name = path.split(b"/")
-    if is_git_internal(path):
-        raise _LeftOut("Git's own files are not written back")
+    if is_git_internal(path) or is_refused(path, link=False):
+        raise _LeftOut("Git's own files are not written back, by whatever name a file system knows them")
     if any(part in (b"", b".", b"..") for part in (*folders, name)):
         raise _LeftOut("is no plain path")
     directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -8,6 +8,7 @@ from boxeval.graders.interface import BoxRun
 from boxeval.rules.judging import Exchange
 from boxeval.sandbox.images import GRADER
 from boxeval.sandbox.job import Job
+from boxeval.sandbox.settings import MIB
 from boxeval.spec.checks import Check, GitHeadCheck
 from boxeval.spec.graded import CheckVerdict, FinalMessage, GitHeadSeen, MessageStatus
 from boxeval.spec.judged import Judged
@@ -44,6 +45,11 @@ class TrialBench:
         """All checks of the task."""
         return self._context.task.verify.checks
 
+    @property
+    def memory_bytes(self) -> int:
+        """What a box may use."""
+        return self._context.slot.policy.limits.memory_mib * MIB
+
     def message_text(self) -> bytes:
         """The bytes of a complete final message."""
         return self._context.blobs.get(self.message.sha256) if self.message.sha256 else b""
@@ -56,7 +62,8 @@ class TrialBench:
         end = self._boxes.run(f"{self._role}{self._number}", image, (job,), timeout_ms)
         keep = KEPT_BYTES if context.task.verify.evidence == "kept" else 0
         result = box_result(end, context.blobs, keep_bytes=keep)
-        return BoxRun(result, end.commands[0].stdout.kept if end.commands else b"")
+        # As it is kept: what is graded now is what `verify` grades again.
+        return BoxRun(result, context.blobs.redact(end.commands[0].stdout.kept) if end.commands else b"")
 
     def environment(self, *, own_image: bool = False) -> dict[str, str]:
         """What a check's command sees: nothing of the candidate's, and of the suite what it gives to graders."""

@@ -23,9 +23,11 @@ from boxeval.spec.trial import EntryKind
 from boxeval.trial.context import TrialContext
 from boxeval.trial.trees import file_entry, with_directories
 
-TRANSCRIPTS = CollectCaps(bytes=5 * 1024 * 1024, members=4096)
-ARTIFACT = CollectCaps(bytes=8 * 1024 * 1024, members=4096)
+TRANSCRIPTS = CollectCaps(bytes=5 * 1024 * 1024, members=4096, path_bytes=1024)
+ARTIFACT = CollectCaps(bytes=8 * 1024 * 1024, members=4096, path_bytes=1024)
 ALL_ARTIFACTS = 32 * 1024 * 1024
+ALL_PATHS = 8 * 1024 * 1024
+"""Characters of all their paths: these are in the receipt, which is one line of bounded size."""
 SHOWN_AT = "/boxeval"
 """Where a grader's box has what it is shown."""
 _FOLLOWS = (EntryKind.FILE, EntryKind.DIRECTORY)
@@ -45,13 +47,14 @@ def retain(context: TrialContext, record: AgentRecord) -> AgentRecord:
     if host is None:
         return record
     sessions = _read(context, f"{host.id}.sessions", [path.encode() for path in host.sessions], TRANSCRIPTS)
-    left, trees = ALL_ARTIFACTS, []
+    left, room, trees = ALL_ARTIFACTS, ALL_PATHS, []
     for name, path in options.artifacts.items():
         tree = RetainedTree(id=name, status=Completeness.UNAVAILABLE, reason="all artifacts are too large")
-        if left > 0:
+        if left > 0 and room > 0:
             caps = ARTIFACT.model_copy(update={"bytes": min(ARTIFACT.bytes, left)})
             tree = _read(context, name, [path.encode()], caps)
         left -= sum(file.size_bytes for file in tree.files)
+        room -= sum(len(file.path) for file in tree.files)
         trees.append(tree)
     native = None
     if host.native and sessions.files:
