@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -174,7 +175,7 @@ def test_nothing_is_recorded_over(tmp_path: Path) -> None:
 def test_a_record_that_cannot_be_written_is_told_in_the_end(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "tape.jsonl", Keyring({}, {}).redactor())
     recorder._file.close()
-    recorder._file = Path("/dev/full").open("wb", buffering=0)
+    recorder._file = os.fdopen(os.open("/dev/full", os.O_WRONLY), "wb")
     asked = Asked(model=NAME, stream=False)
     question = Question(CHAT, "/chat/completions", asked, {"model": NAME})
     recorder.add(question, ReplayedRelay(Exchange("chat", NAME, {}, 200, "application/json", b"{}")), b"{}")
