@@ -13,6 +13,7 @@
  *        F  how the box ended, "key=value" lines; nothing follows
  *        S  the moment of a fault has come, "key=value" lines
  *   in   S  a fault to come: "number mid_tool delay_ms action to_tool memory_mib" and NUL (see `struct fault`)
+ *        D  somebody else has brought about the fault that it was told of; nothing in it
  *        J  a command: NUL-terminated fields timeout_ms, last (0|1), argc, envc, cwd, argv..., env...; the rest is its stdin
  *        X  no more commands
  * End of stdin means that the controller is gone: everything is killed at once.
@@ -65,11 +66,11 @@ struct fault {
     int to_tool;
     long memory_mib;
 };
-/* TELL: somebody else brings it about, and wants to know when. */
+/* TELL: somebody else brings it about, wants to know when, and says when it is done. */
 enum { TELL = 0, FILL_MEMORY = -1, FILL_DISK = -2, MAX_FAULTS = 16, HOGS = 8, FILLS = 64, LOOK_MS = 5, PIECE = 1 << 20 };
 
 static struct fault faults[MAX_FAULTS];
-static int fault_count, next_fault;
+static int fault_count, next_fault, is_awaited;
 static int64_t first_began = -1, last_fault;
 static pid_t hogs[HOGS];
 
@@ -103,7 +104,7 @@ static int wait_left(void)
 static int wait_fault(void)
 {
     int left = wait_left();
-    if (next_fault >= fault_count)
+    if (next_fault >= fault_count || is_awaited)
         return left;
     int64_t due = last_fault + faults[next_fault].delay_ms - now_ms();
     int until = faults[next_fault].mid_tool ? LOOK_MS : due < 0 ? 0 : due > 1000000 ? 1000000 : (int)due;
@@ -199,20 +200,37 @@ static void read_fault(uint32_t size)
     fault_count++;
 }
 
-/* 1: a job was read; 0: there are no more. */
-static int next_job(struct job *job)
+/* Its type; the length of what follows is in `size`. */
+static int next_frame(uint32_t *size)
 {
     unsigned char head[5];
     if (!fill(head, sizeof head))
         die(74);
-    uint32_t size = (uint32_t)head[1] << 24 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 8 | head[4];
-    if (head[0] == 'X')
+    *size = (uint32_t)head[1] << 24 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 8 | head[4];
+    return head[0];
+}
+
+/* The fault that somebody else brings about is over, and so the next one is counted from now. */
+static void take_word(int type, uint32_t size)
+{
+    if (type != 'D' || size != 0 || !is_awaited)
+        die(65);
+    is_awaited = 0;
+    last_fault = now_ms();
+}
+
+/* 1: a job was read; 0: there are no more. */
+static int next_job(struct job *job)
+{
+    uint32_t size;
+    int type = next_frame(&size);
+    if (type == 'X')
         return 0;
-    if (head[0] == 'S') {
-        read_fault(size);
+    if (type == 'S' || type == 'D') {
+        type == 'S' ? read_fault(size) : take_word(type, size);
         return next_job(job);
     }
-    if (head[0] != 'J' || size > MAX_JOB || !(job->data = malloc((size_t)size + 1)) || !fill(job->data, size))
+    if (type != 'J' || size > MAX_JOB || !(job->data = malloc((size_t)size + 1)) || !fill(job->data, size))
         die(65);
     job->size = size;
     uint32_t at = 0;
@@ -369,13 +387,21 @@ static pid_t find_tool(pid_t main_pid)
     return found;
 }
 
-/* Several processes of ours take all memory there is, none of them so much that it would be ended before a command. */
+/* Several processes of ours take all memory there is, none of them so much that it would be ended before a command.
+ * None begins before all are there: afterwards there may be none left to start another with. */
 static int fill_memory(long mib)
 {
     size_t size = (size_t)mib * 2 * 1024 * 1024 / HOGS;
+    int gate[2];
+    if (pipe2(gate, O_CLOEXEC))
+        return errno;
     for (int i = 0; i < HOGS; i++) {
         hogs[i] = fork();
         if (hogs[i] == 0) {
+            char end;
+            close(gate[1]);
+            while (read(gate[0], &end, 1) < 0)
+                ;
             closefrom(0);
             char *held = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             for (size_t at = 0; held != MAP_FAILED && at < size; at += 4096)
@@ -384,10 +410,15 @@ static int fill_memory(long mib)
                 pause();
         }
         if (hogs[i] < 0) {
+            int error = errno;
             hogs[i] = 0;
-            return errno;
+            close(gate[0]);
+            close(gate[1]);
+            return error;
         }
     }
+    close(gate[0]);
+    close(gate[1]);
     return 0;
 }
 
@@ -429,7 +460,7 @@ static int fill_disk(void)
 /* Brings about what is due. */
 static void check_faults(pid_t main_pid)
 {
-    while (next_fault < fault_count) {
+    while (next_fault < fault_count && !is_awaited) {
         struct fault *f = &faults[next_fault];
         pid_t tool = f->mid_tool || f->to_tool ? find_tool(main_pid) : 0;
         if (f->mid_tool ? tool == 0 : now_ms() < last_fault + f->delay_ms)
@@ -446,6 +477,7 @@ static void check_faults(pid_t main_pid)
         int n = snprintf(text, sizeof text, "number=%d\nat_ms=%lld\nerror=%s\n", f->number,
                          (long long)(last_fault - first_began), error ? strerrorname_np(error) : "");
         next_fault++;
+        is_awaited = f->action == TELL;
         frame('S', text, (uint32_t)n);
     }
 }
@@ -461,16 +493,22 @@ static int run_to_end(struct job *job, pid_t pid, int in)
 {
     int status = 0;
     for (;;) {
+        check_faults(pid);
         struct pollfd p[5] = {{.fd = signals, .events = POLLIN},
-                              {.fd = CONTROL, .events = 0}, /* hang-up only: the next frame can wait */
+                              /* Else hang-up only: the next frame can wait. */
+                              {.fd = CONTROL, .events = is_awaited ? POLLIN : 0},
                               {.fd = out_pipe[0], .events = POLLIN},
                               {.fd = err_pipe[0], .events = POLLIN},
                               {.fd = in, .events = POLLOUT}};
-        check_faults(pid);
         poll(p, 5, wait_fault());
         check_deadline();
         if (p[1].revents & (POLLHUP | POLLERR))
             die(74);
+        if (p[1].revents & POLLIN) {
+            uint32_t size;
+            int type = next_frame(&size);
+            take_word(type, size);
+        }
         if (p[2].revents)
             drain(out_pipe[0], 'O');
         if (p[3].revents)

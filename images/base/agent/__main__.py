@@ -14,12 +14,12 @@ Exit codes: 0 the model ended its turn, or the loop was resolved; 2 the model co
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import interrupts
 from chat import ChatClient, ModelError
 from dispatch import dispatch
 from inbox import Inbox
@@ -31,16 +31,6 @@ from repair import run_loop
 from shell import Shell
 from tools import Toolbox
 from workspace import Workspace
-
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-class Stopped(BaseException):
-    """A signal asked us to end. Not an Exception, so that no tool mistakes it for an error of its own."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 @dataclass(frozen=True)
@@ -61,20 +51,20 @@ def main() -> int:
         _print(sys.stderr.buffer, f"agent: {error}")
         return 2
     ledger = Ledger(private / "session.jsonl", options.role, options.session, options.parent)
-    for number in SIGNALS:
-        signal.signal(number, _stop)
+    interrupts.listen()
     try:
         ledger.begin(continues=options.continue_session)
         end = _work(options, ledger, Inbox(private / "inbox"))
-        _deafen()
+        interrupts.check()
     except ModelError as error:
         end = End("model_error", 2, str(error))
     except McpError as error:
         end = End("mcp_error", 2, str(error))
     except OutOfTurnsError:
         end = End("max_turns", 3, f"no final answer after {MAX_TURNS} turns")
-    except Stopped as stopped:
+    except interrupts.Stopped as stopped:
         end = End("signal", 128 + stopped.number, f"ended by signal {stopped.number}")
+    interrupts.deafen()
     if end.code == 0:
         _print(sys.stdout.buffer, end.text)
     else:
@@ -128,24 +118,14 @@ def _looped(options: LoopOptions, ledger: Ledger, workspace: Workspace) -> End:
 
 
 def _prompt() -> str:
-    return sys.stdin.buffer.read().decode("utf-8", "replace")
+    with interrupts.interruptible():
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
 
 
 def _print(stream: BinaryIO, text: str) -> None:
     """One line, whatever characters a model put into it."""
     stream.write(text.encode("utf-8", "backslashreplace") + b"\n")
     stream.flush()
-
-
-def _stop(number: int, _frame: object) -> None:
-    _deafen()
-    raise Stopped(number)
-
-
-def _deafen() -> None:
-    """The ending itself is not interrupted."""
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

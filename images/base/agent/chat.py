@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from interrupts import interruptible
+
 TIMEOUT_S = 600
 RETRY_DELAYS_S = (0.2, 1.0)
 REPLY_BYTES = 16 * 1024 * 1024
@@ -75,7 +77,8 @@ class ChatClient:
         body = json.dumps({"model": self._model, "messages": messages, **offered}).encode()
         for delay in (*RETRY_DELAYS_S, None):
             try:
-                status, answer = self._post(body)
+                with interruptible():
+                    status, answer = self._post(body)
             except (OSError, http.client.HTTPException) as error:
                 failure = f"no answer: {type(error).__name__}: {error}"
             else:
@@ -86,7 +89,8 @@ class ChatClient:
                     raise ModelError(failure)
             if delay is None:
                 raise ModelError(failure)
-            time.sleep(delay)
+            with interruptible():
+                time.sleep(delay)
         raise AssertionError("the last try returns or raises")
 
     def _post(self, body: bytes) -> tuple[int, bytes]:

@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from interrupts import POLL_S, check
 from ledger import Ledger
 
 AGENT = str(Path(__file__).resolve().parent)
@@ -32,7 +33,7 @@ def dispatch(ledger: Ledger, prompt: str, role: str) -> WorkerEnd:
         [sys.executable, "-I", AGENT], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     try:
-        out, _ = process.communicate(prompt.encode())
+        out = _answer(process, prompt.encode())
     except BaseException:
         _stop(process)  # a signal to us is meant for the worker too, which then seals its own receipt
         raise
@@ -40,6 +41,16 @@ def dispatch(ledger: Ledger, prompt: str, role: str) -> WorkerEnd:
     code = process.returncode if process.returncode >= 0 else 128 - process.returncode
     ledger.add("worker", worker=session, exit_code=code, text=text)
     return WorkerEnd(session, code, text)
+
+
+def _answer(process: subprocess.Popen[bytes], prompt: bytes) -> bytes:
+    given: bytes | None = prompt
+    while True:
+        try:
+            return process.communicate(given, POLL_S)[0]
+        except subprocess.TimeoutExpired:
+            given = None  # it is kept, and may be given once only
+            check()
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

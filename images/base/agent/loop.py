@@ -10,13 +10,13 @@ import history
 from chat import ChatClient, Reply
 from gate import StopGate
 from inbox import Inbox
+from interrupts import POLL_S, check
 from ledger import Ledger
 from options import Options
 from tools import Toolbox
 
 MAX_TURNS = 12
 THREADS = 8
-POLL_S = 0.2
 
 SYSTEM = """\
 You are an agent that works in the directory {root}. Do what the user asks with the tools that you have.
@@ -93,9 +93,8 @@ class Conversation:
         with ThreadPoolExecutor(min(len(reply.calls), THREADS)) as pool:
             try:
                 running = [pool.submit(self._toolbox.run, call.name, call.arguments) for call in reply.calls]
-                # Never without a timeout: a signal that comes just before a wait does not end it.
                 while wait(running, POLL_S).not_done:
-                    pass
+                    check()
             except BaseException:
                 self._toolbox.stop()  # or the pool would wait for commands that nobody needs any more
                 raise

@@ -15,6 +15,8 @@ import threading
 import time
 from typing import Any
 
+from interrupts import POLL_S, check
+
 PROTOCOL = "2025-06-18"
 CLIENT = {"name": "boxeval-agent", "version": "1"}
 ANSWER_S = 60
@@ -112,8 +114,11 @@ class McpServer:
         with selectors.DefaultSelector() as ready:
             ready.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._held:
-                if not ready.select(max(0.0, until - time.monotonic())):
-                    raise McpError(f"{self.name} did not answer within {ANSWER_S} s")
+                if not ready.select(min(POLL_S, max(0.0, until - time.monotonic()))):
+                    check()
+                    if time.monotonic() >= until:
+                        raise McpError(f"{self.name} did not answer within {ANSWER_S} s")
+                    continue
                 data = os.read(self._process.stdout.fileno(), 65_536)
                 if not data or len(self._held) > LINE_BYTES:
                     raise McpError(f"{self.name} is gone" if not data else f"{self.name} answers too much")

@@ -7,8 +7,11 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from dataclasses import dataclass
 from typing import IO
+
+from interrupts import POLL_S, check
 
 CHUNK = 65_536
 DRAIN_S = 1.0
@@ -50,11 +53,8 @@ class Shell:
         kept = _Kept(keep_bytes)
         reader = threading.Thread(target=_read, args=(process.stdout, kept), daemon=True)
         reader.start()
-        timed_out = False
         try:
-            process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            timed_out = True
+            timed_out = not _ends(process, timeout_s)
         finally:
             _kill(process.pid)
             process.wait()
@@ -69,6 +69,19 @@ class Shell:
             self._stopped = True
             for group in self._running:
                 _kill(group)
+
+
+def _ends(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+    """Whether it ends in time. Raises Stopped."""
+    until = time.monotonic() + timeout_s
+    while True:
+        try:
+            process.wait(min(POLL_S, max(0.0, until - time.monotonic())))
+            return True
+        except subprocess.TimeoutExpired:
+            check()
+            if time.monotonic() >= until:
+                return False
 
 
 class _Kept:

@@ -27,6 +27,7 @@ from boxeval.sandbox.settings import (
 )
 from boxeval.sandbox.shim_frames import (
     CommandEnd,
+    FaultMoment,
     LastReport,
     command_end,
     facts_of,
@@ -145,7 +146,7 @@ class Box:
         while True:
             kind, payload = self._frame(until)
             if kind == b"S":
-                self.end.injected.append(self._faults.inject(fault_moment(payload)))
+                self._strike(fault_moment(payload))
             elif kind == b"O":
                 out.feed(payload)
             elif kind == b"E":
@@ -154,6 +155,13 @@ class Box:
                 return command_end(payload, out, err)
             else:
                 raise BoxError("the shim sent an unexpected frame")
+
+    def _strike(self, moment: FaultMoment) -> None:
+        """Bring about what is the engine's to do. Only then does the shim count on to the next fault."""
+        self.end.injected.append(self._faults.inject(moment))
+        if self._faults.is_the_engines(moment.number) and not self.killed_as_planned:
+            with contextlib.suppress(BoxError):  # a box that has ended meanwhile says so itself
+                self._connection.send(b"D")
 
     def settle(self) -> BoxEnd:
         """End the box if it has not ended, and make sure that nothing of it is alive.

@@ -71,6 +71,10 @@ class FaultPlan:
         self.planned: dict[int, Injection] = {}
         self.has_killed = False
 
+    def is_the_engines(self, number: int) -> bool:
+        """Whether the shim waits for word of a fault, since it is the engine that brings it about."""
+        return self.planned[number].by_engine is not None
+
     def inject(self, moment: FaultMoment) -> Injected:
         """The moment of a fault has come. The shim has brought it about, unless it is the engine's to do."""
         fault = self.planned.get(moment.number)
