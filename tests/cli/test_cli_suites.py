@@ -8,6 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+import boxeval
 from boxeval.cli.app import call
 
 GOOD = """\
@@ -82,6 +83,42 @@ def test_validate_reads_the_fixtures_and_tells_where_they_are_named(
         "to `/etc/passwd`",
         "s.yaml:16:40: tasks[2].workspace.path: workspace `nowhere`: does not exist in `.`",
     ]
+
+
+@pytest.mark.contract("G31")
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        (Path(boxeval.__file__).parent.parent, "boxeval itself"),
+        (Path("home/boxeval"), "boxeval's data directory"),
+        (Path("home/boxeval/data/keys"), "boxeval's data directory"),
+        (Path("home/.ssh"), "~/.ssh"),
+        (Path(), "boxeval's data directory"),
+        (Path("suite"), "the suite file"),
+        (Path("suite/data"), None),
+        (Path("home/work"), None),
+    ],
+)
+def test_a_policy_may_not_mount_what_boxes_must_not_see(
+    source: Path,
+    name: str | None,
+    tools: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for place in ("home/boxeval/data/keys", "home/.ssh", "home/work", "suite/data"):
+        (tools / place).mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tools / "home"))
+    monkeypatch.setenv("BOXEVAL_HOME", str(tools / "home/boxeval"))
+    suite, mounted = tools / "suite" / "s.yaml", (tools / source).resolve()
+    suite.write_text(GOOD.replace("tasks:", "defaults: {policy: p.yaml}\ntasks:"))
+    (tools / "suite" / "p.yaml").write_text(
+        f"version: 1\nid: p\nmounts: [{{source: {mounted}, target: /d}}]\n"
+    )
+    assert call(["validate", str(suite)]) == (2 if name else 0)
+    if name:
+        said = f"{suite}: policy p.yaml: `{mounted}` is, holds or lies in {name}\n"
+        assert capsys.readouterr().err == said
 
 
 def test_a_long_path_is_shown_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

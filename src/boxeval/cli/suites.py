@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import typer
@@ -30,10 +31,13 @@ def validate(suite: SuiteArgument = None, suite_option: SuiteOption = None, as_j
     from boxeval.graders.examiner import Examiner
     from boxeval.graders.preflight import preflight
     from boxeval.reports.words import plural
+    from boxeval.run.out_of_reach import refuse_mounts
+    from boxeval.settings import load_settings
 
     path = suite_file(suite, suite_option)
     try:
         loaded = load_suite(path)
+        refuse_mounts(loaded, load_settings(os.environ))
         every = {task.id for task in loaded.suite.tasks}
         read_sources(loaded, every)
         read_extensions(loaded, every)

@@ -20,7 +20,8 @@ from boxeval.formats.runtime_config import NO_RUNTIME, Runtime, load_runtime
 from boxeval.formats.suite_v2 import LoadedSuite
 from boxeval.run.case_choices import CaseChoices
 from boxeval.run.case_extension import Supplied
-from boxeval.settings import PACKAGE, Settings
+from boxeval.run.out_of_reach import own_places
+from boxeval.settings import Settings
 from boxeval.spec.case_run import CaseRun, Route
 from boxeval.spec.models import UpstreamModel
 from boxeval.spec.runtime import Role
@@ -132,12 +133,9 @@ def _told(route: Route) -> Route:
 
 
 def _protected(choices: CaseChoices, settings: Settings, results_root: Path) -> ProtectedRoots:
-    home = Path("~").expanduser()
     own = [
-        (PACKAGE, "boxeval itself"),
+        *own_places(settings),
         (results_root, "--results-root"),
-        (settings.data_dir, "boxeval's data directory"),
-        *((home / name, f"~/{name}") for name in (".codex", ".claude", ".gemini", ".ssh", ".aws", ".config")),
     ]
     if choices.case_file:
         own.append((choices.case_file.absolute().parent, "the directory of the case file"))

@@ -28,6 +28,7 @@ from boxeval.run.case_extension import supply
 from boxeval.run.case_run import prepare_case
 from boxeval.run.events import RunRequest, Watcher
 from boxeval.run.models import prepare_models, refuse_upstream
+from boxeval.run.out_of_reach import refuse_mounts
 from boxeval.sandbox.engine import Engine
 from boxeval.sandbox.images import GRADER, KEEPER, ImageInfo, ensure
 from boxeval.sandbox.rootfs import stop_bootstrap
@@ -76,6 +77,8 @@ def prepare(
     if request.case:
         case = prepare_case(request.case, settings, supply(request.case, settings, watcher.note))
     loaded = case.suite if case else load_suite(request.suite)
+    keys = (request.key_file, "--key"), (request.keyring_file, "--keyring")
+    refuse_mounts(loaded, settings, (request.out, "--out"), *keys)
     for note in case.notes if case else ():
         watcher.note(f"note: {note}")
     with Examiner() as examiner:
