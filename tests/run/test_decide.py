@@ -11,14 +11,16 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import run_samples as samples
+from boxeval.cli.app import call
 from boxeval.errors import TamperError, UsageError
 from boxeval.receipts.envelope import pae
 from boxeval.receipts.human import PAYLOAD_TYPE, HumanEnvelope
-from boxeval.receipts.keys import SigningKey
+from boxeval.receipts.keys import SigningKey, make_key
 from boxeval.receipts.recovery import Recovery
 from boxeval.receipts.trust import Trust
 from boxeval.receipts.verify import VerifiedRun, verify
 from boxeval.run.decide import apply, awaited, find, read_statement, stated
+from boxeval.settings import load_settings
 from boxeval.spec.checks import HumanCheck, HumanConfiguration
 from boxeval.spec.graded import CheckSeen, FinalMessage, MessageStatus
 from boxeval.spec.trial import Observations
@@ -202,3 +204,30 @@ def test_a_run_that_is_not_closed_is_finished_first(tmp_path: Path) -> None:
     run = write(tmp_path / "run", "kind", close=False)
     with pytest.raises(UsageError, match="finish it first with `boxeval run --resume`"):
         decide(run)
+
+
+def test_no_other_key_than_the_run_s_goes_on_with_it(run: Path) -> None:
+    """A line by a second key would make the whole ledger one that nobody can verify."""
+    found = verify(run, TRUST)
+    one = find(found, "fix-base-1", None)
+    envelope = stated(found, one, "pass", "It is.", "Ada", PERSON, now=lambda: samples.NOON)
+    before = (run / "ledger.jsonl").read_bytes()
+    with pytest.raises(UsageError, match="no other goes on"):
+        apply(run, TRUST, one, envelope, PERSON)
+    assert (run / "ledger.jsonl").read_bytes() == before
+
+
+def test_a_person_decides_with_a_key_of_their_own_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOXEVAL_HOME", str(tmp_path))
+    settings = load_settings()
+    machine, ada = make_key(settings, "machine"), make_key(settings, "Ada")
+    plan = samples.plan(samples.task(verify={"checks": (human("kind"),)}))
+    samples.write_run(settings.runs_dir / "run-1", machine, plan, {"fix-base-1": waiting("kind")})
+    pem = settings.keys_dir / "signing" / f"{ada.keyid}.pem"
+    said = ["--verdict", "pass", "--reason", "It is.", "--key", str(pem)]
+    assert call(["grade", "run-1", "fix-base-1", *said]) == 0
+    done = verify(settings.runs_dir / "run-1", Trust.local(settings))
+    assert (done.complete, done.keyid) == (True, machine.keyid)
+    assert done.trials[-1].outcome.task.value == "passed"

@@ -46,7 +46,9 @@ def grade(
     ] = None,
 ) -> None:
     """Decide a check of kind boxeval.human; the signed verdict is sealed into the run."""
-    from boxeval.receipts.keys import load_signing_key
+    from dataclasses import replace
+
+    from boxeval.receipts.keys import key_of_run, load_signing_key
     from boxeval.run import decide
     from boxeval.settings import load_settings
 
@@ -64,6 +66,9 @@ def grade(
         return
     one = decide.find(found, trial, check)
     signing = load_signing_key(settings, key or settings.key_file)
+    # A person may have a key of their own, and only the run's goes on with it.
+    own = signing.keyid == found.keyid
+    sealing = signing if own else key_of_run(replace(settings, key_file=None), found.keyid)
     if statement is not None:
         if verdict or reason or by:
             raise UsageError("--statement has a verdict, a reason and a name in it; leave the others out")
@@ -75,7 +80,7 @@ def grade(
         entry = trust.find(signing.keyid)
         name = by or (entry.label if entry else "")
         envelope = decide.stated(found, one, _word(verdict), reason or "", name, signing)
-    done = decide.apply(directory, trust, one, envelope, signing)
+    done = decide.apply(directory, trust, one, envelope, sealing)
     say(f"{done.task}[{done.target}]#{done.repeat}: {done.outcome.task}")
 
 

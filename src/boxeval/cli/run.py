@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -229,9 +230,10 @@ def _tell(
 def _write_short(path: Path, report: Report, verified: VerifiedRun) -> None:
     from boxeval.reports.short import render_short
 
-    draft = path.with_name(f".{path.name}.part")
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        draft.write_text(render_short(report, verified), "utf-8")
+        with draft.open("x", encoding="utf-8") as file:
+            file.write(render_short(report, verified))
         draft.replace(path)
     except OSError as error:
         with suppress(OSError):

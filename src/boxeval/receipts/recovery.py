@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from boxeval.errors import IncompleteError, TamperError, UnreadableError
+from boxeval.errors import IncompleteError, TamperError, UnreadableError, UsageError
 from boxeval.receipts.evidence import referenced_blobs
 from boxeval.receipts.keys import SigningKey
 from boxeval.receipts.ledger import CHECKPOINT, LEDGER, PLAN, Ledger, lock, utc_now, write_checkpoint
 from boxeval.receipts.storage import DRAFT
-from boxeval.receipts.trust import Trust
+from boxeval.receipts.trust import SHOWN_DIGITS, Trust
 from boxeval.receipts.verify import verify_lines
 from boxeval.rules.attempts import by_trial, unsettled
 from boxeval.spec.plan import PlannedTrial
@@ -76,7 +76,14 @@ class Recovery:
         return line
 
     def go_on(self, key: SigningKey, now: Callable[[], str] = utc_now) -> Ledger:
-        """Cut off a torn line, seal a record of that, and return the ledger to append to."""
+        """Cut off a torn line, seal a record of that, and return the ledger to append to.
+
+        `UsageError` for another key than the run's: a line by a second one would make all of it worthless.
+        """
+        if key.keyid != self.run.keyid:
+            raise UsageError(
+                f"{self.directory}: is sealed with key {self.run.keyid[:SHOWN_DIGITS]}, and no other goes on with it"
+            )
         for draft in self.directory.glob(f"{DRAFT}*"):
             draft.unlink()
         self.run.blobs.mend(

@@ -109,7 +109,7 @@ def read_statement(file: Path) -> HumanEnvelope:
 
 
 def apply(directory: Path, trust: Trust, one: Awaited, envelope: HumanEnvelope, key: SigningKey) -> Trial:
-    """Seal the trial once more, with what the person decided, and close the run again.
+    """Seal the trial once more, with what the person decided, and close the run again; `key` is the run's.
 
     The statement is kept in the run's `verdicts/`. Raises TamperError for a statement that does not count, and what
     `Recovery` raises.
