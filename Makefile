@@ -4,10 +4,10 @@ SHELL := /bin/sh
 VENV := .venv/bin
 # One controller per worker, but a small machine still gains from two, and a large one loads the engine enough with four.
 WORKERS := $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 2 ] && n=2; [ $$n -gt 4 ] && n=4; echo $$n)
-PYTEST := $(VENV)/python -m pytest -q -n $(WORKERS)
+PYTEST := $(VENV)/python -m pytest -q -rs -n $(WORKERS)
 TESTS := tests
 
-.PHONY: help setup setup-dev run test test-fast lint format bench faults tamper fuzz contracts docs images prove-empty-engine clean crash
+.PHONY: help setup setup-dev run test agents test-fast lint format bench faults tamper fuzz contracts docs images prove-empty-engine clean crash
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,11 @@ test: setup-dev  ## Lint, build the images and run every test (TESTS=path for so
 	@$(MAKE) --no-print-directory lint-only
 	@$(VENV)/boxeval images build --agent codex --agent claude --agent opencode --agent mini-swe-agent
 	@$(PYTEST) $(TESTS)
+
+agents: setup-dev  ## Build the images of all agents, run their tests and suites/agents.yaml (aider and Gemini are only tried here)
+	@$(VENV)/boxeval images build --agent all
+	@$(PYTEST) tests/engine/test_agents_repair.py
+	@$(VENV)/boxeval run suites/agents.yaml
 
 test-fast:  ## Run the tests that need no engine and are quick
 	@scripts/setup-venv dev

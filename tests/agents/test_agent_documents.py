@@ -68,24 +68,25 @@ def test_one_answer_without_valid_usage_leaves_none(sent: object) -> None:
     assert trajectory.read(output(document(sent=sent))).usage is None
 
 
-HISTORY = """
-# aider chat started at 2026-11-30 05:00:00
-
-> Aider v0.86.2
-
-#### Mend add.
-
-I changed the operator.
-
+HISTORY = """\
+> Tokens: 10 sent, 5 received.
 > Tokens: 2,345 sent, 67 received.
-> Applied edit to calc.py
+LLM RESPONSE 2026-11-30T05:00:00
+ASSISTANT first
+LLM RESPONSE 2026-11-30T05:00:01
+ASSISTANT I changed the operator.
+ASSISTANT\x20
+ASSISTANT #### How
+ASSISTANT > Tokens: 1 sent, 1 received.
+ASSISTANT LLM RESPONSE 2026
 """
+LAST = "I changed the operator.\n\n#### How\n> Tokens: 1 sent, 1 received.\nLLM RESPONSE 2026"
 
 
 @pytest.mark.parametrize(
     ("tokens", "usage"),
     [
-        ("345 sent, 67 received.", ClaimedUsage(input=345, output=67)),
+        ("345 sent, 67 received.", ClaimedUsage(input=355, output=72)),
         ("2.3k sent, 67 received.", None),
         ("2,345 sent, 67 received.", None),
         ("345 sent, 1" + "0" * 30 + " received.", None),
@@ -94,10 +95,10 @@ I changed the operator.
 @pytest.mark.contract("G39", "G40")
 def test_the_history_of_a_chat(tokens: str, usage: ClaimedUsage | None) -> None:
     reading = aider_history.read(output(HISTORY.replace("2,345 sent, 67 received.", tokens)))
-    assert (reading.end, reading.message) == (TurnEnd.COMPLETED, "I changed the operator.")
+    assert (reading.end, reading.message) == (TurnEnd.COMPLETED, LAST)
     assert reading.usage == usage
 
 
-def test_a_history_without_an_exchange_is_no_turn() -> None:
-    assert aider_history.read(output("# aider chat started\n")).end is TurnEnd.INCOMPLETE
+def test_a_history_without_an_answer_is_no_turn() -> None:
+    assert aider_history.read(output("> Tokens: 1 sent, 1 received.\n")).end is TurnEnd.INCOMPLETE
     assert aider_history.read(output(HISTORY, 1)).end is TurnEnd.FAILED

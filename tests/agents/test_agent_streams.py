@@ -46,13 +46,18 @@ CLAUDE: list[Event] = [
         "subtype": "success",
         "is_error": False,
         "result": "last",
-        "usage": {
-            "input_tokens": 100,
-            "cache_read_input_tokens": 30,
-            "cache_creation_input_tokens": 70,
-            "output_tokens": 40,
+        # The totals of the session, with an earlier turn of it in them.
+        "modelUsage": {"m": {"inputTokens": 1000, "outputTokens": 400, "costUSD": 2.5}},
+        "total_cost_usd": 2.5,
+        "model_usage_since_last_result": {
+            "m": {
+                "inputTokens": 100,
+                "cacheReadInputTokens": 30,
+                "cacheCreationInputTokens": 70,
+                "outputTokens": 40,
+                "costUSD": 0.5,
+            }
         },
-        "total_cost_usd": 0.5,
     },
 ]
 OPENCODE: list[Event] = [
@@ -284,15 +289,16 @@ def test_missing_or_invalid_usage_stays_incomplete_and_the_turn_does_not(usage: 
 
 @pytest.mark.contract("G39")
 def test_counts_that_are_good_each_and_too_large_together_are_no_usage() -> None:
-    huge = {"input_tokens": 2**53 - 1, "cache_read_input_tokens": 1, "output_tokens": 1}
-    reading = claude_stream.read(output([*CLAUDE[:-1], CLAUDE[-1] | {"usage": huge}]))
+    huge = {"m": {"inputTokens": 2**53 - 1, "cacheReadInputTokens": 1, "outputTokens": 1}}
+    reading = claude_stream.read(output([*CLAUDE[:-1], CLAUDE[-1] | {claude_stream.SPENT: huge}]))
     assert (reading.end, reading.usage) == (TurnEnd.COMPLETED, None)
     assert reading.usage_reason
 
 
 @pytest.mark.parametrize("cost", [1e17, 2**53, 10**400, -1, True, "1", float("inf")])
 def test_a_cost_that_no_receipt_can_carry_is_not_known(cost: object) -> None:
-    reading = claude_stream.read(output([*CLAUDE[:-1], CLAUDE[-1] | {"total_cost_usd": cost}]))
+    spent = {"m": {"inputTokens": 1, "outputTokens": 1, "costUSD": cost}}
+    reading = claude_stream.read(output([*CLAUDE[:-1], CLAUDE[-1] | {claude_stream.SPENT: spent}]))
     if reading.end is TurnEnd.COMPLETED:
         assert reading.usage is not None and reading.usage.cost_usd is None
 
@@ -323,6 +329,25 @@ def test_a_huge_integer_is_no_usage() -> None:
     )
     reading = codex_stream.read(output(output(CODEX[:-1]).stdout + last))
     assert (reading.end, reading.usage) == (TurnEnd.COMPLETED, None)
+
+
+@pytest.mark.contract("G39", "G40")
+def test_claude_may_go_on_by_itself_when_a_task_in_the_background_is_done() -> None:
+    spent = {
+        "m": {"inputTokens": 7, "outputTokens": 1, "costUSD": 0.25},
+        "small": {"inputTokens": 1, "outputTokens": 1},
+    }
+    more = CLAUDE[-1] | {"result": "more", "model_usage_since_last_result": spent}
+    reading = claude_stream.read(output([*CLAUDE[:-1], CLAUDE[0], CLAUDE[-1], more]))
+    assert (reading.end, reading.message) == (TurnEnd.COMPLETED, "more")
+    # 200 + 7 + 1 and 40 + 1 + 1; one model does not say what it cost.
+    assert reading.usage == ClaimedUsage(input=208, output=42, cache_read=30, cache_write=70)
+    failed = CLAUDE[-1] | {"is_error": True, "subtype": "error_during_execution"}
+    reading = claude_stream.read(output([*CLAUDE[:-1], CLAUDE[0], failed, more]))
+    assert reading.end is TurnEnd.FAILED
+    assert (
+        claude_stream.read(output([*CLAUDE[:-1], more | {"model_usage_since_last_result": 1}])).usage is None
+    )
 
 
 @pytest.mark.parametrize("text", [None, "", "  \n", 7, "\ud800"])

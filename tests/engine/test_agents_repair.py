@@ -13,7 +13,7 @@ import pytest
 from boxeval.errors import ImageError
 from boxeval.receipts.blobs import BlobStore
 from boxeval.sandbox.engine import Engine
-from boxeval.sandbox.images import ensure
+from boxeval.sandbox.images import agent_image_states, ensure
 from boxeval.settings import Settings
 from boxeval.spec.agent_record import CallEnd, ClaimedUsage, TurnEnd
 from boxeval.spec.trial import Trial
@@ -25,36 +25,57 @@ FIX = "sed -i 's/a - b/a + b/' calc.py"
 DONE = "I mended add in calc.py."
 
 
+FIXED = "def add(a, b):\n    return a + b\n"
+TWO = ClaimedUsage(input=200, output=40)
+LEAN = ("codex", "claude", "opencode", "mini-swe-agent")
+"""Those whose images `make test` builds. The others are large and slow to start; `make agents` has them all."""
+
+
 @dataclass(frozen=True)
 class Case:
-    """An agent, the tool of its that runs a shell command, and what it says of two requests of 100 and 20 tokens."""
+    """An agent, what a model says to it, and what it tells of that. A request has 100 and 20 tokens."""
 
     agent: str
-    tool: str
-    argument: str
-    call: str
-    usage: ClaimedUsage | None
-    more: dict[str, Any] = field(default_factory=dict)
+    turns: tuple[dict[str, Any], ...]
+    call: str | None
+    usage: ClaimedUsage | None = TWO
+    message: str = DONE
     host: dict[str, Any] = field(default_factory=dict)
 
 
+def call(tool: str, **given: object) -> dict[str, Any]:
+    return {"calls": [{"tool": tool, "input": given}]}
+
+
+SAYS = {"text": DONE}
+# It ends by a command, whose further output is what it hands in.
+SUBMITS = call("bash", command=f"echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; echo {DONE}")
+# It edits by what the model writes; a model that it does not know writes whole files.
+WRITES = f"{DONE}\n\n#### How\n\ncalc.py\n```python\n{FIXED}```"
+# An agent that is spawned on another model is no turn of the conversation.
+SPAWNS = {
+    "tool": "Agent",
+    "input": {"description": "look", "prompt": "look", "model": "haiku", "run_in_background": False},
+}
+MENDS = {"tool": "Bash", "input": {"command": FIX, "description": "mend it"}}
 CASES = [
-    Case("codex", "exec_command", "cmd", "command_execution", ClaimedUsage(input=200, output=40)),
-    Case("codex", "exec_command", "cmd", "commandExecution", None, host={"entrypoint": "app-server"}),
-    Case("claude", "Bash", "command", "Bash", ClaimedUsage(input=200, output=40), {"description": "mend it"}),
-    Case("mini-swe-agent", "bash", "command", "bash", ClaimedUsage(input=200, output=40)),
+    Case("codex", (call("exec_command", cmd=FIX), SAYS), "command_execution"),
     Case(
-        "opencode", "bash", "command", "bash", ClaimedUsage(input=200, output=40), {"description": "mend it"}
+        "codex",
+        (call("exec_command", cmd=FIX), SAYS),
+        "commandExecution",
+        None,
+        host={"entrypoint": "app-server"},
     ),
+    Case("claude", ({"calls": [MENDS, SPAWNS]}, SAYS), "Bash"),
+    Case("mini-swe-agent", (call("bash", command=FIX), SUBMITS), "bash"),
+    Case("opencode", (call("bash", command=FIX, description="mend it"), SAYS), "bash"),
+    Case("gemini", (call("run_shell_command", command=FIX), SAYS), "run_shell_command"),
+    Case("aider", ({"text": WRITES},), None, ClaimedUsage(input=100, output=20), WRITES),
 ]
 
 
 def suite_of(case: Case) -> str:
-    last: dict[str, Any] = {"text": DONE}
-    if case.agent == "mini-swe-agent":  # it ends by a command, whose further output is what it hands in
-        submit = f"echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; echo {DONE}"
-        last = {"calls": [{"tool": "bash", "input": {"command": submit}}]}
-    turns = [{"calls": [{"tool": case.tool, "input": {case.argument: FIX, **case.more}}]}, last]
     files = {"calc.py": "def add(a, b):\n    return a - b\n"}
     check = "import calc; assert calc.add(2, 3) == 5"
     task = {
@@ -64,7 +85,7 @@ def suite_of(case: Case) -> str:
             "kind": "agent",
             "agent": case.agent,
             "prompt": "Mend add in calc.py.",
-            "script": {"turns": turns},
+            "script": {"turns": case.turns},
         },
         "verify": {
             "commands": [f"python3 -c '{check}'"],
@@ -103,6 +124,10 @@ def blob(directory: Path, sha256: str | None) -> bytes:
 @pytest.mark.parametrize("case", CASES, ids=names)
 @pytest.mark.contract("G38", "G39", "G40", "G42", "G50", "G55", "G56")
 def test_an_agent_mends_the_bug(case: Case, tmp_path: Path, engine: Engine, settings: Settings) -> None:
+    if case.agent not in LEAN and not agent_image_states(engine)[case.agent].built:
+        pytest.skip(
+            f"NOTHING IS PROVED HERE of {case.agent}: its image is not built. `make agents` does that"
+        )
     try:
         ensure(engine, f"boxeval/agents/{case.agent}", note=lambda _: None)
     except ImageError as error:
@@ -116,14 +141,19 @@ def test_an_agent_mends_the_bug(case: Case, tmp_path: Path, engine: Engine, sett
     assert (record.host, turn.end) == (f"boxeval.host.{case.agent}", TurnEnd.COMPLETED)
     message = trial.observations.message
     assert message is not None
-    assert blob(end.directory, message.sha256).decode().strip() == DONE
-    assert (turn.calls[0].name, turn.calls[0].end) == (case.call, CallEnd.COMPLETED)
+    assert blob(end.directory, message.sha256).decode().strip() == case.message
+    found = [(one.name, one.end) for one in turn.calls]
+    assert found[:1] == ([(case.call, CallEnd.COMPLETED)] if case.call else [])
     assert record.transcripts is not None
     assert record.transcripts.status == "complete"
     assert record.transcripts.files
     assert turn.preflight is not None
     assert turn.preflight.version
-    assert measured(trial) == (200, 40)
+    wire = case.usage or TWO
+    assert measured(trial) == (wire.input, wire.output)
+    traffic = trial.observations.traffic
+    assert traffic is not None
+    assert traffic.background_requests == (case.agent == "claude")
     claimed = turn.usage and (turn.usage.input, turn.usage.output)
     assert claimed == (case.usage and (case.usage.input, case.usage.output)), turn.usage_reason
     (events,) = turn.artifacts

@@ -1,4 +1,4 @@
-"""aider: one message, whose chat history follows on standard output once it has ended."""
+"""aider: one message; the answers to it and their usage follow on standard output once it has ended."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ _RUN = f"""
 mkdir -p {KEPT}
 cat > {TMP}/prompt
 code=0
-aider "$@" --message-file {TMP}/prompt >&2 </dev/null || code=$?
-cat {KEPT}/chat.md 2>/dev/null || true
+aider "$@" --message-file {TMP}/prompt --llm-history-file {TMP}/exchanges >&2 </dev/null || code=$?
+grep '^> Tokens: ' {KEPT}/chat.md 2>/dev/null || true
+awk '/^LLM RESPONSE /{{ on = 1 }} /^TO LLM /{{ on = 0 }} on' {TMP}/exchanges 2>/dev/null || true
 exit $code
 """
+"""Its chat history has what each exchange took; of the exchanges themselves the requests are left out."""
 
 
 def _command(request: Request) -> Command:

@@ -1,6 +1,6 @@
-"""aider: the history of its chat, Markdown that it writes as it goes. Pure.
+"""aider: what each exchange took, out of its chat history, and the answers, out of its log of exchanges. Pure.
 
-Lines of aider's own start with `> `, what the user said with `#### `; the rest is the model's.
+Every line of an answer begins with `ASSISTANT `, so nothing in an answer can be taken for anything else.
 """
 
 from __future__ import annotations
@@ -11,24 +11,25 @@ from boxeval.agents.stream import Calls, Output, Reading, StreamFault, exit_faul
 from boxeval.spec.agent_record import ClaimedUsage, TurnEnd
 from boxeval.spec.base import SAFE
 
+SAID = "ASSISTANT "
 _TOKENS = re.compile(r"^> Tokens: (\S+) sent,(?: \S+ cache (?:write|hit),)* (\S+) received\.")
 
 
 def read(output: Output) -> Reading:
-    """One turn: an exchange in the history, exit 0. aider tells of no tool calls: it edits by what the model writes."""
+    """One turn: an answer, exit 0. aider tells of no tool calls: it edits by what the model writes."""
     try:
-        lines = text_of(output).splitlines()
+        lines = text_of(output).split("\n")
     except StreamFault as fault:
         return faulty(fault, Calls())
-    starts = [number for number, line in enumerate(lines) if line.startswith("#### ")]
+    starts = [number for number, line in enumerate(lines) if line.startswith("LLM RESPONSE ")]
     end, reason = TurnEnd.COMPLETED, None
     if ended := exit_fault(output):
         end, reason = TurnEnd.FAILED, ended
     elif not starts:
-        end, reason = TurnEnd.INCOMPLETE, "the history has no exchange"
+        end, reason = TurnEnd.INCOMPLETE, "the agent tells of no answer"
     said = lines[starts[-1] + 1 :] if starts else []
-    words = "\n".join(line for line in said if not line.startswith("> ")).strip()
-    message, message_reason = message_of(words)
+    words = "\n".join(line.removeprefix(SAID) for line in said if line.startswith(SAID))
+    message, message_reason = message_of(words.strip())
     usage, usage_reason = _usage(lines)
     return Reading(end, reason, message, message_reason, None, usage, usage_reason)
 

@@ -33,6 +33,7 @@ HOST = Host(
     protocols=("messages",),
     command=_command,
     read=claude_stream.read,
+    background=("claude-*",),
     sessions=(".claude/projects",),
     continues=True,
     files=_files,

@@ -17,6 +17,7 @@ from boxeval.agents.stream import (
     exit_fault,
     faulty,
     message_of,
+    money,
     usage_of,
     word,
 )
@@ -24,22 +25,26 @@ from boxeval.spec.agent_record import CallEnd, ClaimedUsage, TurnEnd
 from boxeval.spec.base import SAFE
 
 USAGE = {
-    "input": "input_tokens",
-    "output": "output_tokens",
-    "cache_read": "cache_read_input_tokens",
-    "cache_write": "cache_creation_input_tokens",
+    "input": "inputTokens",
+    "output": "outputTokens",
+    "cache_read": "cacheReadInputTokens",
+    "cache_write": "cacheCreationInputTokens",
 }
+SPENT = "model_usage_since_last_result"
+"""By model, and with what agents that were spawned took. The totals beside it go on from an earlier turn."""
 
 
 @dataclass(slots=True)
 class _Turn:
     session: str | None = None
-    result: dict[str, Any] | None = None
+    begun: int = 0
+    results: list[dict[str, Any]] = field(default_factory=list)
+    """More than one if the program went on by itself, when a task of its own in the background was done."""
     calls: Calls = field(default_factory=Calls)
 
 
 def read(output: Output) -> Reading:
-    """One turn: one session, one result that is a success, exit 0."""
+    """One turn: one session, results that are all a success, exit 0. The last one has the final message."""
     turn = _Turn()
     try:
         for number, event in events(output):
@@ -48,13 +53,9 @@ def read(output: Output) -> Reading:
         return faulty(fault, turn.calls, turn.session)
     end, reason = _end(turn, output)
     message, message_reason = NO_MESSAGE
-    usage, usage_reason = NO_USAGE
-    if turn.result is not None:
-        if not turn.result.get("is_error"):
-            message, message_reason = message_of(turn.result.get("result"))
-        usage, usage_reason = _whole(
-            *usage_of(turn.result.get("usage"), USAGE, turn.result.get("total_cost_usd"))
-        )
+    if turn.results and not turn.results[-1].get("is_error"):
+        message, message_reason = message_of(turn.results[-1].get("result"))
+    usage, usage_reason = _usage(turn.results)
     return Reading(
         end,
         reason,
@@ -68,25 +69,38 @@ def read(output: Output) -> Reading:
     )
 
 
-def _whole(usage: ClaimedUsage | None, reason: str | None) -> tuple[ClaimedUsage | None, str | None]:
-    """This protocol counts cached input apart; a record has it in the input."""
-    if usage is None:
-        return None, reason
-    cached = (usage.cache_read or 0) + (usage.cache_write or 0)
-    if usage.input + cached > SAFE:
+def _usage(results: list[dict[str, Any]]) -> tuple[ClaimedUsage | None, str | None]:
+    """The sum over all results and models. Cached input is counted apart there; a record has it in the input."""
+    if not results:
+        return NO_USAGE
+    totals, costs = dict.fromkeys(USAGE, 0), list[float | None]()
+    for result in results:
+        told = result.get(SPENT)
+        if not isinstance(told, dict):
+            return None, "the agent tells no usage"
+        for spent in told.values():
+            usage, reason = usage_of(spent, USAGE, spent.get("costUSD") if isinstance(spent, dict) else None)
+            if usage is None:
+                return None, reason
+            for name in totals:
+                totals[name] += getattr(usage, name) or 0
+            costs.append(usage.cost_usd)
+    totals["input"] += totals["cache_read"] + totals["cache_write"]
+    if max(totals.values()) > SAFE:
         return None, "the usage is not valid"
-    return usage.model_copy(update={"input": usage.input + cached}), None
+    known = None if None in costs else money(sum(cost or 0.0 for cost in costs))
+    return ClaimedUsage(**totals, cost_usd=known), None
 
 
 def _end(turn: _Turn, output: Output) -> tuple[TurnEnd, str | None]:
-    result = turn.result
-    if result is not None and (result.get("subtype") != "success" or result.get("is_error")):
-        return TurnEnd.FAILED, f"the turn failed: {word(result.get('subtype'))}"
+    for result in turn.results:
+        if result.get("subtype") != "success" or result.get("is_error"):
+            return TurnEnd.FAILED, f"the turn failed: {word(result.get('subtype'))}"
     if ended := exit_fault(output):
         return TurnEnd.FAILED, ended
     if turn.session is None:
         return TurnEnd.INCOMPLETE, "no session was started"
-    if result is None:
+    if not turn.results:
         return TurnEnd.INCOMPLETE, "there is no result"
     return TurnEnd.COMPLETED, None
 
@@ -98,10 +112,11 @@ def _take(turn: _Turn, number: int, event: dict[str, Any]) -> None:
         if turn.session not in (None, session):
             raise StreamFault(f"line {number} starts a second session")
         turn.session = session
+        turn.begun += 1
     elif kind == "result":
-        if turn.result is not None:
-            raise StreamFault(f"line {number} is a second result")
-        turn.result = event
+        turn.results.append(event)
+        if len(turn.results) > max(turn.begun, 1):
+            raise StreamFault(f"line {number} is a result of nothing that began")
         for denied in _objects(event.get("permission_denials")):
             turn.calls.finish(denied.get("tool_use_id"), CallEnd.BLOCKED)
     elif kind in ("assistant", "user"):

@@ -5,8 +5,14 @@ It speaks Google's own protocol, which the gateway has for scripted models (docs
 
 from __future__ import annotations
 
+import json
+
 from boxeval.agents import gemini_stream
 from boxeval.agents.host import Command, Host, Request
+from boxeval.spec.host_options import HostOptions
+
+SETTINGS = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+"""Without it a base URL of one's own means a kind of authentication that headless mode then refuses."""
 
 
 def _command(request: Request) -> Command:
@@ -27,11 +33,17 @@ def _command(request: Request) -> Command:
     return Command(argv, env, request.prompt.encode())
 
 
+def _files(_options: HostOptions) -> dict[str, bytes]:
+    return {".gemini/settings.json": json.dumps(SETTINGS).encode()}
+
+
 HOST = Host(
     name="gemini",
     version=("gemini", "--version"),
     protocols=("gemini",),
     command=_command,
     read=gemini_stream.read,
+    background=("gemini-*",),
     sessions=(".gemini/tmp",),
+    files=_files,
 )

@@ -48,7 +48,8 @@ class Host:
     `native` reads what its own session files, by their path, tell of the session of the stream.
     `version` is the command that says its version. `sessions` are the subtrees of its home with its own transcripts.
     `continues`: a later turn goes on with the session of the one before. `files` are put into its empty home before
-    the first turn, by their relative path. `readers` are those of other entrypoints, by their names.
+    the first turn, by their relative path. `readers` are those of other entrypoints, by their names. `background`: the
+    models that it asks beside its own, for what is no part of the conversation (`boxeval.gateway.names`).
     """
 
     name: str
@@ -57,6 +58,7 @@ class Host:
     command: Callable[[Request], Command]
     read: Callable[[Output], Reading]
     readers: Mapping[str, Callable[[Output], Reading]] = field(default_factory=dict)
+    background: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
     native: Callable[[Mapping[str, bytes], str | None], NativeSession] | None = None
     continues: bool = False

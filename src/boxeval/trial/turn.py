@@ -39,7 +39,9 @@ class ModelRoute:
         self._has_model, self._name = model is not None, name_of(model)
         self._route: Route | None = None
         if model is not None or self._egress is not None:
-            self._route = self._gateway.open_route(model, Names(self._name), policy.budget, self._egress)
+            host = host_of(context.task.runner)
+            names = Names(self._name, host.background if host else ())
+            self._route = self._gateway.open_route(model, names, policy.budget, self._egress)
             self._gateway.pause_route(self._route.token)
 
     @contextmanager
