@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from contextlib import ExitStack
 
 import pytest
@@ -13,8 +14,9 @@ from boxeval.gateway import route as route_module
 from boxeval.gateway import traffic_log
 from boxeval.gateway.chat import Chat
 from boxeval.gateway.interface import Answer, Call, Question, RequestError, Usage
+from boxeval.gateway.json_body import weight_of
 from boxeval.gateway.names import Names
-from boxeval.gateway.reply import Request
+from boxeval.gateway.reply import Reply, Request
 from boxeval.gateway.route import RouteState
 from boxeval.gateway.scripted import ScriptedModel
 from boxeval.gateway.server import Gateway
@@ -201,3 +203,21 @@ def test_few_bodies_are_read_at_a_time() -> None:
             pass
     with state.entered():
         pass
+
+
+def test_what_is_heavy_in_memory_is_answered_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2.8 million empty objects are 8 MiB on the wire, and 210 MiB as Python's."""
+    assert weight_of(b"[" + b"{}," * 1000 + b"0]") > 25 * 3000
+    monkeypatch.setattr(route_module, "WEIGHT_BYTES", 1000)
+    state = RouteState(
+        "token", Names(MODEL), ScriptedModel(script({"text": "a", "delayMs": 400}, {"text": "b"}))
+    )
+    body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "x" * 900}]}).encode()
+    asked = Request("POST", "/chat/completions", KEY, body)
+    replies: list[Reply] = []
+    first = threading.Thread(target=lambda: replies.append(state.handle(asked)))
+    first.start()
+    time.sleep(0.1)
+    assert state.handle(asked).status == 429
+    first.join()
+    assert [reply.status for reply in (*replies, state.handle(asked))] == [200, 200]

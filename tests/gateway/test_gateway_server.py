@@ -8,13 +8,23 @@ import stat
 import tempfile
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from gateway_client import MODEL, UnixConnection, chat, raw, request, script
 
 from boxeval.errors import BoxevalError
 from boxeval.gateway import connection, server
+from boxeval.gateway.cassette import Exchange
+from boxeval.gateway.connection import Connection
+from boxeval.gateway.endpoints import CHAT
+from boxeval.gateway.interface import Asked, Question
+from boxeval.gateway.redact import NONE
+from boxeval.gateway.relayed import Relayed
+from boxeval.gateway.replay import ReplayedRelay
+from boxeval.gateway.reply import Reply
 from boxeval.gateway.server import Gateway
 
 
@@ -197,3 +207,18 @@ def test_a_route_can_be_closed_after_the_end() -> None:
             route = gateway.open_route(script({"text": "x"}), MODEL)
             chat(gateway.socket_path, route.path)
         assert gateway.close_route(route.token).traffic.requests == 1
+
+
+def test_an_answer_whose_client_is_gone_before_it_begins_is_given_up() -> None:
+    """Else the provider goes on with it, and it takes one of the few places, until the turn is over."""
+    ended: list[object] = []
+    exchange = Exchange("chat", MODEL, {}, 200, "application/json", b"{}")
+    question = Question(CHAT, "/chat/completions", Asked(model=MODEL, stream=False), {})
+    relayed = Relayed(ReplayedRelay(exchange), question, NONE, lambda *what: ended.append(what))
+    route = SimpleNamespace(entered=nullcontext, handle=lambda _request: Reply(200, relayed))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"GET /t/x/v1/models HTTP/1.1\r\nHost: x\r\n\r\n")
+        theirs.shutdown(socket.SHUT_RD)
+        Connection(ours, lambda _target: (route, "/models"), lambda _token: pytest.fail()).serve()  # type: ignore[arg-type,return-value]
+    assert len(ended) == 1

@@ -128,6 +128,17 @@ def test_a_conversation_is_the_same_steps_in_every_protocol(tmp_path: Path, log:
     assert found["final_metrics"]["total_prompt_tokens"] == 200
 
 
+def test_what_a_provider_did_not_stream_is_read_too_and_nothing_but_json_comes_out(tmp_path: Path) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": '{"n": NaN}'}}
+    answer = chat_answer({"role": "assistant", "content": "I try.", "tool_calls": [call]})
+    (line,) = lines_of(
+        sealed(tmp_path / "run", [("/v1/chat/completions", chat(), json.dumps(answer))])
+    ).splitlines()
+    found = json.loads(line, parse_constant=pytest.fail)
+    assert found["steps"][1]["message"] == "I try."
+    assert found["steps"][1]["tool_calls"][0]["arguments"] == {"input": '{"n": NaN}'}
+
+
 def test_a_trial_without_traffic_and_a_hostile_log_have_a_trajectory_too(tmp_path: Path) -> None:
     for line in lines_of(sealed(tmp_path / "run", None, HOSTILE)).splitlines():
         assert json.loads(line)["steps"][0]["source"] == "user"

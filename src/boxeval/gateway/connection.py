@@ -13,6 +13,7 @@ import h11
 from boxeval.gateway.egress import Egress
 from boxeval.gateway.interface import RequestError, malformed
 from boxeval.gateway.proxy import body_of, head_of, is_proxied, place_of, splice, token_of
+from boxeval.gateway.relayed import Relayed
 from boxeval.gateway.reply import STREAM, Cut, Reply, Request, error_reply
 from boxeval.gateway.route import RouteState
 
@@ -156,6 +157,8 @@ class Connection:
         finally:
             if isinstance(parts, Generator):
                 parts.close()  # at once, so that a provider whose client is gone is given up
+            if isinstance(reply.parts, Relayed):
+                reply.parts.abort()  # also if the client was gone before the first piece was asked for
 
     def _write(self, event: h11.Event) -> None:
         self._peer.settimeout(SEND_S)

@@ -24,6 +24,12 @@ def read_json(body: bytes) -> Any:
         raise malformed(f"the body is not JSON: {error}", "invalid_json") from None
 
 
+def weight_of(body: bytes) -> int:
+    """About how many bytes of memory its JSON takes, at most: what is empty takes 25 times what it is written with."""
+    containers = body.count(b"[") + body.count(b"{")
+    return len(body) + 72 * containers + 30 * body.count(b'"') + 32 * body.count(b",")
+
+
 def read_object(data: Any) -> dict[str, Any]:
     """The body as an object with a model and a `stream` that is a boolean, which all protocols share."""
     if not isinstance(data, dict):

@@ -22,7 +22,7 @@ from boxeval.gateway.interface import (
     RequestError,
     WireError,
 )
-from boxeval.gateway.json_body import read_json
+from boxeval.gateway.json_body import read_json, weight_of
 from boxeval.gateway.names import Names
 from boxeval.gateway.purse import Purse, Spent
 from boxeval.gateway.redact import NONE, Redactor
@@ -36,6 +36,8 @@ from boxeval.spec.trial import ModelTraffic
 IN_FLIGHT = 8
 """Requests of one route whose bodies are being read or answered at the same time."""
 REQUESTS = 10_000
+WEIGHT_BYTES = 256 * 1024 * 1024
+"""Of memory for the requests of one route that are being answered, however many they are."""
 REQUEST_BYTES = 1024 * 1024 * 1024
 """What one route takes in all. A candidate that floods the gateway must not starve the other trials."""
 
@@ -70,6 +72,7 @@ class RouteState:
         self._asked = 0
         self._asked_bytes = 0
         self._in_flight = 0
+        self._weight = 0
         self._relays: set[Relayed] = set()
         self._paused = threading.Event()
         self._closed = False
@@ -107,6 +110,9 @@ class RouteState:
         except Exception as error:  # what a request can provoke must never excuse who sent it
             ours = RequestError(500, "server_error", "gateway_error", type(error).__name__)
             return self._settled(exchange, ours)
+        finally:
+            if not exchange.is_relayed:
+                self._let_go(exchange)
 
     def resume(self) -> None:
         """A turn begins."""
@@ -142,6 +148,20 @@ class RouteState:
                 self._asked_bytes += len(request.body)
             return _Exchange(request, self._asked)
 
+    def _hold(self, exchange: _Exchange) -> None:
+        """Make sure that there is room for what the body becomes. One alone always has it."""
+        weight = weight_of(exchange.request.body)
+        with self._lock:
+            if self._weight and self._weight + weight > WEIGHT_BYTES:
+                raise _too_much("too_many_requests", "too much at the same time", False)
+            self._weight += weight
+            exchange.weight = weight
+
+    def _let_go(self, exchange: _Exchange) -> None:
+        with self._lock:
+            self._weight -= exchange.weight
+            exchange.weight = 0
+
     def _answer(self, exchange: _Exchange) -> Reply:
         request = exchange.request
         check_key(request.headers)
@@ -149,6 +169,7 @@ class RouteState:
         wire = wire_of(request.endpoint, request.headers)
         if request.endpoint == MODELS:
             return self._told(exchange, wire.models(self._names.main))
+        self._hold(exchange)
         exchange.parsed = read_json(request.body)
         data = with_path(request.endpoint, exchange.parsed)
         asked = wire.read(data)
@@ -217,6 +238,7 @@ class RouteState:
                 if fault:
                     self._tally.fail(fault)
                 self._record(exchange, relay.status)
+            self._let_go(exchange)
             if is_turn:
                 self._pay(spent)
 
@@ -236,6 +258,7 @@ class RouteState:
         if self._paused.is_set():
             relayed.abort()
             raise gone()
+        exchange.is_relayed = True
         return Reply(relay.status, relayed, relay.content_type or JSON)
 
     def _count(self, question: Question, heard: Heard, spent: Spent) -> None:
@@ -287,13 +310,15 @@ class RouteState:
 class _Exchange:
     """A request on its way, with the JSON of both bodies as far as it is known."""
 
-    __slots__ = ("answered", "number", "parsed", "request", "started_ns")
+    __slots__ = ("answered", "is_relayed", "number", "parsed", "request", "started_ns", "weight")
 
     def __init__(self, request: Request, number: int) -> None:
         self.request, self.number = request, number
         self.started_ns = time.monotonic_ns()
         self.parsed: Any = None
         self.answered: Any = None
+        self.weight = 0
+        self.is_relayed = False
 
 
 def _too_much(code: str, message: str, is_final: bool) -> RequestError:

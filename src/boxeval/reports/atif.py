@@ -12,7 +12,8 @@ from typing import Any
 
 from boxeval import __version__
 from boxeval.gateway.endpoints import WIRES
-from boxeval.gateway.interface import Heard, Said, Wire, WireError
+from boxeval.gateway.interface import Heard, RequestError, Said, Wire, WireError
+from boxeval.gateway.json_body import read_json
 from boxeval.gateway.sources import name_of
 from boxeval.gateway.sse import EventReader
 from boxeval.receipts.verify import VerifiedRun
@@ -66,7 +67,8 @@ class _Steps:
 
     def __init__(self, prompt: str) -> None:
         self.made: list[dict[str, Any]] = [{"source": "user", "message": prompt}]
-        self._prompt = prompt
+        self._by_call: dict[str, dict[str, Any]] = {}
+        """The last step that made a call of that id."""
 
     def take(self, wire: Wire, request: Any, answer: Any) -> None:
         """What came with a request first, then what it was answered."""
@@ -88,6 +90,7 @@ class _Steps:
         }
         if calls:
             step["tool_calls"] = calls
+            self._by_call |= {call["tool_call_id"]: step for call in calls}
         if heard.usage:
             step["metrics"] = {
                 "prompt_tokens": heard.usage.input,
@@ -102,11 +105,9 @@ class _Steps:
             if len(self.made) > 1:
                 self.made.append({"source": "user", "message": said.text})
             return
-        for step in reversed(self.made):
-            if said.call_id in {call["tool_call_id"] for call in step.get("tool_calls", ())}:
-                results = step.setdefault("observation", {"results": []})["results"]
-                results.append({"source_call_id": said.call_id, "content": said.text})
-                return
+        if step := self._by_call.get(said.call_id):
+            results = step.setdefault("observation", {"results": []})["results"]
+            results.append({"source_call_id": said.call_id, "content": said.text})
 
 
 def _exchanges(log: bytes) -> Iterator[tuple[Wire, Any, Any]]:
@@ -115,7 +116,17 @@ def _exchanges(log: bytes) -> Iterator[tuple[Wire, Any, Any]]:
         entry = json.loads(line)
         wire = WIRES.get(str(entry.get("path", "")).removeprefix(_PREFIX))
         if wire and entry.get("status") == 200 and isinstance(entry.get("request"), dict):
-            yield wire, entry["request"], entry.get("response")
+            yield wire, entry["request"], _body(entry.get("response"))
+
+
+def _body(response: Any) -> Any:
+    """A provider's answer is recorded as the text that came; one that is no stream is a whole body."""
+    if isinstance(response, str) and response.lstrip().startswith("{"):
+        try:
+            return read_json(response.encode("utf-8", "surrogatepass"))
+        except RequestError:
+            return response
+    return response
 
 
 def _parts(answer: Any) -> Iterator[dict[str, Any]]:
@@ -178,8 +189,9 @@ def _call(call_id: object, name: object, given: object) -> dict[str, Any]:
     arguments = given
     if isinstance(given, str):
         try:
-            arguments = json.loads(given)
-        except (ValueError, RecursionError):
+            # As strictly as a request: what a model writes may hold NaN, which is no JSON.
+            arguments = read_json(given.encode("utf-8", "surrogatepass"))
+        except RequestError:
             arguments = {"input": given}
     if not isinstance(arguments, dict):
         arguments = {"input": arguments}
