@@ -29,6 +29,7 @@ from wire import CHUNK, Gone, OverCap, Refused, Wire
 
 AREAS, FIXTURES = ("/slot/agent", "/slot/grade"), "/fixtures"
 PRIVATE = {"/slot/home": 0o700, "/slot/tmp": 0o1777}
+LAYER_INODES = 8  # a layer's own three directories, and those that the kernel makes to mount it
 NAMED = 20
 MAX_FAULTS = 100
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,127}")
@@ -86,6 +87,8 @@ class Keeper:
     def do_layer(self, name, uid, gid):
         """An empty layer, whose root belongs to the box's user."""
         place = layer_of(name)
+        if os.statvfs(os.path.dirname(place)).f_favail < LAYER_INODES:
+            raise OverCap("no room for another layer")
         os.mkdir(place, 0o755)
         os.mkdir(f"{place}/work", 0o755)
         os.mkdir(f"{place}/upper", 0o755)

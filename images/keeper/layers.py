@@ -11,6 +11,7 @@ import os
 import stat
 
 from trees import DIRECTORY, look, names
+from wire import OverCap
 
 OPAQUE = "trusted.overlay.opaque"
 
@@ -53,7 +54,13 @@ def strip_attributes(place):
     `place` is an open directory, or a path whose last part may be a link, which is not followed.
     """
     options = {} if isinstance(place, int) else {"follow_symlinks": False}
-    for name in os.listxattr(place, **options):
+    try:
+        found = os.listxattr(place, **options)
+    except OSError as error:
+        if error.errno in (errno.E2BIG, errno.ERANGE):
+            raise OverCap("more attributes on one entry than can be listed") from None
+        raise
+    for name in found:
         if not name.startswith("trusted."):
             os.removexattr(place, name, **options)
 

@@ -82,6 +82,10 @@ class BoxError(EngineError):
     """A box did not start, or ended without its shim's report."""
 
 
+class NoRoom(EngineError):
+    """A slot's capped disk is too full for what should come next. After a turn that is the candidate's doing."""
+
+
 class HostileTree(BoxevalError):
     """A tree or stream from a box breaks a cap or is malformed: the candidate's doing."""
 

@@ -116,6 +116,10 @@ tasks:
     runner: {kind: external-command, command: "head -c 5000000 /dev/zero > f"}
     writes: [a]
     verify: {commands: ["true"]}
+  - id: no-room
+    workspace: {kind: inline, files: {a: "one\n"}}
+    steps: [{id: fills, command: "i=0; while touch $i; do i=$((i+1)); done 2>/dev/null || :"}, {id: never, command: "true"}]
+    verify: {commands: ["true"]}
   - id: only-bounds
     workspace: {kind: inline, files: {a: "one\n"}}
     runner: {kind: external-command, command: "echo two > a"}
@@ -201,6 +205,7 @@ def test_nothing_of_a_step_is_alive_in_the_next(finished: dict[str, Trial]) -> N
         ("forbidden", ("completed", "completed", "failed", "forbidden_path", None), ["there", "back"]),
         ("both", ("completed", "completed", "failed", "writes_boundary_violation", None), []),
         ("cap", ("failed", "not_requested", "failed", "resource_limit", "workspace changes"), []),
+        ("no-room", ("failed", "not_requested", "failed", "resource_limit", "workspace changes"), ["fills"]),
         ("only-bounds", ("completed", "completed", "passed", None, None), []),
     ],
 )

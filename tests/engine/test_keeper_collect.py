@@ -194,6 +194,11 @@ def test_hostile_names_are_carried_as_bytes(name: bytes, changes_of: Callable[..
         ("touch aaaaaaaaaaaa", {"name_bytes": 10}, "too long"),
         ("mkdir aaaa bbbb; mkdir aaaa/bbbb; touch aaaa/bbbb/cccc", {"path_bytes": 12}, "too long"),
         ("rm -r d", {"members": 2}, "2 entries"),
+        (
+            "python3 -c \"import os\nfor i in range(400): os.setxattr('f', f'user.{i:0240}', b'')\"",
+            {},
+            "more attributes",
+        ),
     ],
 )
 def test_each_cap_is_an_error_and_not_a_short_list(

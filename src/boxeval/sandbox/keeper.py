@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from boxeval.errors import BoxError, EngineError
+from boxeval.errors import BoxError, EngineError, NoRoom
 from boxeval.sandbox.attach import Attachment
 from boxeval.sandbox.changes import NO_OLD_CONTENT, ChangeStream, ContentSink, OldContent
 from boxeval.sandbox.keeper_frames import (
@@ -40,7 +40,7 @@ class KeeperClient:
         self._attachment, self._waits = attachment, waits or Waits()
 
     def request(self, op: str, **arguments: Any) -> dict[str, Any]:
-        """Send one request and return its answer. A refusal is an EngineError."""
+        """Send one request and return its answer. A refusal is an EngineError, for lack of room a NoRoom."""
         self._send(op, arguments)
         return self._answer(op)
 
@@ -183,6 +183,8 @@ class KeeperClient:
         answer = answer_of(*self._receive(time.monotonic() + self._waits.answer_s))
         if "error" in answer:
             raise EngineError(f"keeper: {op}: {answer['error']}")
+        if "cap" in answer:
+            raise NoRoom(f"keeper: {op}: {answer['cap']}")
         return answer
 
     def _receive(self, until: float) -> tuple[bytes, bytes]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 from boxeval.agents.hosts import host_of
+from boxeval.errors import NoRoom
 from boxeval.rules.endings import ended_badly
 from boxeval.spec.agent_record import AgentRecord, TurnEnd
 from boxeval.spec.box import BoxResult
@@ -38,10 +40,16 @@ class Sequence:
     def take(self) -> None:
         """Take turns until one is not as it should be, or there are no more."""
         for turn in turns_of(self._context.task):
-            with staged(self._context, self._fixture, turn, self.layers) as ready:
-                goes_on = self._turn(ready)
-            if not goes_on:
-                break
+            with ExitStack() as box:
+                try:
+                    ready = box.enter_context(staged(self._context, self._fixture, turn, self.layers))
+                except NoRoom:
+                    if not self._seen:
+                        raise
+                    self._whole, self.is_gradable = Collected(limit=f"no room is left for {turn.name}"), False
+                    break
+                if not self._turn(ready):
+                    break
         if self.layers and self._whole is None:
             with self._context.steps.step("collect"):
                 self._whole = collect(self._context, self._fixture, self.layers)
