@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from boxeval.agents.environment import candidate_environment, credential_like, grader_environment
+from boxeval.agents.environment import candidate_environment, credential_like, grader_environment, home_files
 from boxeval.agents.hosts import host_of
 from boxeval.agents.interface import ModelAccess
 from boxeval.agents.registry import agent_for
@@ -71,6 +71,7 @@ def test_nothing_of_the_controllers_environment_gets_in(monkeypatch: pytest.Monk
         monkeypatch.setenv(name, value)
     task = planned({"command": "true"})
     assert candidate_environment(task, IMAGE_PATH) == BASE
+    assert home_files(task) == {}
     assert candidate_environment(task, IMAGE_PATH, ACCESS) == BASE | MODEL_VARIABLES
     assert grader_environment(task, IMAGE_PATH) == BASE
 

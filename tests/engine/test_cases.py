@@ -260,3 +260,66 @@ def test_a_case_of_an_extension_is_interrupted_and_goes_on(tmp_path: Path) -> No
     assert (
         boxeval("report", "--result-file", f"{result['evidencePath']}/run.json", cwd=tmp_path).returncode == 0
     )
+
+
+@pytest.mark.contract("G36", "G37", "G42", "G45", "G47", "G57", "G75")
+def test_codex_takes_two_prompts_of_a_case_and_leaves_what_it_requires(tmp_path: Path) -> None:
+    sessions, state = "$SEVRO_CANDIDATE_TRANSCRIPTS", "$BOXEVAL_CANDIDATE_ARTIFACT_STATE"
+    look = f"cat out; cd {sessions}; ls; find codex -name '*.jsonl' | wc -l; ls {state}"
+    shut = f"test -d {sessions}; test -d {state}; ! touch {sessions}/x; ! touch {state}/x"
+    case = {
+        "id": "two-prompts",
+        "prompt": "Greet.",
+        "followUpPrompt": "Once more, and say ready.",
+        "fixture": {
+            "kind": "generated",
+            "commits": [{"message": "one", "files": {"a": "1\n"}}],
+            "bin": {"greet": '#!/bin/sh\necho "hello $1"\n'},
+        },
+        "checks": [
+            {"id": "said", "grader": "sevro.regex", "configuration": {"pattern": "^ready$"}},
+            {
+                "id": "seen",
+                "grader": "sevro.shell",
+                "configuration": {
+                    "run": look,
+                    "expectExact": "hello \nhello again\ncodex\nindex.json\n1\n2026",
+                },
+            },
+            {"id": "shut", "grader": "sevro.shell", "configuration": {"run": shut}},
+        ],
+        "requiredEvidence": ["sevro.codex.events", "sevro.codex.native-calls", "boxeval.host.usage"],
+    }
+    (tmp_path / "case.json").write_text(json.dumps(case))
+    turns: list[dict[str, Any]] = []
+    for command, text in (("greet > out", "first"), ("greet again >> out", "ready")):
+        turns.append({"calls": [{"tool": "exec_command", "input": {"cmd": command}}]})
+        turns.append({"text": text})
+    (tmp_path / "model.yaml").write_text(json.dumps({"turns": turns}))
+    runtime = {
+        "format": "sevro.runtime.v1",
+        "nativeTranscripts": True,
+        "candidateArtifacts": {"state": ".codex/sessions"},
+    }
+    (tmp_path / "runtime.json").write_text(json.dumps(runtime))
+    done = boxeval(
+        *("run", "--json", "--case-file", "case.json", "--host", "codex", "--effort", "medium"),
+        *(
+            "--model",
+            "script:model.yaml",
+            "--results-root",
+            "results",
+            "--runtime-config-file",
+            "runtime.json",
+        ),
+        cwd=tmp_path,
+    )
+    result = json.loads(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    place = Path(result["evidencePath"])
+    [trial] = result["cases"][0]["trials"]
+    assert len(trial["artifacts"]) == 2 and (place / trial["artifacts"][0]["path"]).is_file()
+    record = json.loads((place / "trials/0001.json").read_text())["observations"]["agentRecord"]
+    first, second = record["turns"]
+    assert (first["continues"], second["continues"], second["session"]) == (False, True, first["session"])
+    assert len(record["native"]["boundaries"]) == 1

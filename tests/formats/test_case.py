@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from boxeval.agents import hosts as agents
 from boxeval.errors import SuiteError, UsageError
 from boxeval.formats.case import load_case, supplied_case, workspace_of
-from boxeval.formats.case_suite import Choice, case_suite, model_of
+from boxeval.formats.case_suite import CONTINUES, Choice, case_suite, model_of
 from boxeval.formats.runtime_config import NO_RUNTIME, Runtime
 from boxeval.formats.sources import read_sources
 from boxeval.formats.suite_v2 import LoadedSuite
@@ -43,10 +44,14 @@ STARTUP = """{
 
 
 def made(
-    directory: Path, repository: Path | None = None, runtime: Runtime = NO_RUNTIME, **changes: Any
+    directory: Path,
+    repository: Path | None = None,
+    runtime: Runtime = NO_RUNTIME,
+    host: str = "reference",
+    **changes: Any,
 ) -> LoadedSuite:
     loaded = load_case(write_case(directory, **changes))
-    choice = Choice("reference", write_script(directory), "medium", 3)
+    choice = Choice(host, write_script(directory), "medium", 3)
     return case_suite(loaded, choice, runtime, repository)
 
 
@@ -109,7 +114,7 @@ def test_the_case_of_the_walk_through_loads_unchanged(tmp_path: Path) -> None:
         ),
         ({"files": {"../x": ""}}, 'fixture.files["../x"]: `../x` leaves the workspace with `..`'),
         ({"files": {}, "staged": ["x"]}, "fixture.staged: kind `inline` does not take `staged`"),
-        ({"files": {}, "bin": {}}, "fixture.bin: `bin` is not supported yet by this version"),
+        ({"files": {}, "bin": {"x": "1"}}, "fixture.bin: kind `inline` does not take `bin`"),
         ({"files": {}, "sourceref": "x"}, "fixture: unknown key `sourceref`; did you mean `sourceRef`?"),
         (
             {"kind": "generated", "commits": [{"message": "m", "files": {".git/x": ""}}]},
@@ -129,7 +134,8 @@ def test_fixtures_that_are_refused(tmp_path: Path, fixture: dict[str, Any], said
         ({"id": "a/b"}, "id"),
         ({"prompt": ""}, "prompt"),
         ({"fixture": None}, ""),
-        ({"followUpPrompt": "and now?"}, "followUpPrompt"),
+        ({"followUpPrompt": ""}, "followUpPrompt"),
+        ({"followUpPrompt": " "}, "followUpPrompt"),
         ({"check": []}, ""),
         (
             {"checks": [{"id": "a", "grader": "sevro.regex", "configuration": {}}]},
@@ -190,6 +196,31 @@ def test_a_repository_is_found_by_its_name_and_looked_into(tmp_path: Path) -> No
     (repository / ".codex").mkdir()
     with pytest.raises(UsageError, match=r"the fixture has `.codex`"):
         made(tmp_path, repository, fixture={"sourceRef": "app"})
+
+
+@pytest.mark.contract("G57")
+def test_a_second_prompt_is_a_turn_of_the_same_session(tmp_path: Path) -> None:
+    [task] = made(tmp_path, followUpPrompt="And now?").suite.tasks
+    assert [(step.id, step.prompt) for step in task.steps] == [
+        ("prompt", CASE["prompt"]),
+        ("follow-up", "And now?"),
+    ]
+    assert task.runner.options and task.runner.options.continue_session
+    goes_on = {name for name, host in agents.HOSTS.items() if host.continues}
+    assert set(CONTINUES) == {"reference", *goes_on}
+    with pytest.raises(UsageError, match="host aider cannot go on with a session"):
+        made(tmp_path, host="aider", followUpPrompt="And now?")
+
+
+@pytest.mark.contract("G36", "G37", "G75")
+def test_what_graders_see_of_the_home_is_an_option_of_the_host(tmp_path: Path) -> None:
+    shown = {"transcripts": True, "artifacts": {"state": ".codex/sessions"}}
+    [task] = made(tmp_path, host="codex", runtime=Runtime({}, (), None, {}, shown)).suite.tasks
+    assert (
+        task.runner.host and task.runner.host.model_dump(exclude_defaults=True, exclude={"effort"}) == shown
+    )
+    with pytest.raises(UsageError, match="host reference has no transcripts, artifacts of a runtime"):
+        made(tmp_path, runtime=Runtime({}, (), None, {}, shown))
 
 
 @pytest.mark.contract("G75", "G34", "G21")

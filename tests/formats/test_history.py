@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from boxeval.formats.fixtures import fixture_recipe, read_fixture
 from boxeval.formats.history_checks import MAX_BYTES, history_faults
@@ -60,6 +61,21 @@ def test_bounds_past_their_edge(tmp_path: Path) -> None:
     [said] = faults(generated(commit(a="x" * (MAX_BYTES - 1))))
     assert said == ": Git is to write 33554433 bytes; at most 33554432"
     assert faults(generated(commit("é" * 2048 + "x"))) == ["commits.0.message: has more than 4096 bytes"]
+
+
+@pytest.mark.contract("G57")
+def test_programs_are_bounded() -> None:
+    assert faults(generated(commit(), bin={f"p{n}": "x" for n in range(64)})) == []
+    assert faults(generated(commit(), bin={f"p{n}": "x" for n in range(65)})) == [
+        "bin: has 65 programs; at most 64"
+    ]
+    assert faults(generated(commit(), bin={"p": "x" * (1024 * 1024 - 1)})) == []
+    assert faults(generated(commit(), bin={"p": "x" * 1024 * 1024})) == [
+        "bin: has 1048577 bytes; at most 1048576"
+    ]
+    for name in ("../p", "a/b", ".p", "1p", "p" * 65, ""):
+        with pytest.raises(ValidationError):
+            generated(commit(), bin={name: "x"})
 
 
 @pytest.mark.contract("G57")
@@ -122,6 +138,7 @@ def test_all_that_is_declared_is_in_the_recipe_of_the_fixture(tmp_path: Path) ->
         generated(commit(a="1"), files={"b": ""}, staged=["b"]),
         generated(commit(a="1"), files={"b": ""}, commitFiles=True),
         generated(commit(a="1"), hooks={"pre-commit": ""}),
+        generated(commit(a="1"), bin={"greet": "x"}),
     ]
     recipes = [fixture_recipe(one, read_fixture(one, tmp_path), "image") for one in made]
     assert len(set(recipes)) == len(made)

@@ -141,9 +141,12 @@ def test_the_file_is_regular_and_no_link_and_says_its_format(tmp_path: Path) -> 
     (tmp_path / "other.json").write_text('{"format": "sevro.runtime.v2"}')
     with pytest.raises(SuiteError, match="format"):
         load_runtime(tmp_path / "other.json", {}, bool, ProtectedRoots(), tmp_path)
-    assert refused(tmp_path, {"hooks": {"nativeGoal": True}}) == [
-        "hooks: `hooks` is not supported yet by this version"
+    passive = "would change how the candidate runs, and the condition is `passive` always"
+    assert refused(tmp_path, {"hooks": {"nativeGoal": True, "plugins": ["x"]}}) == [
+        f"hooks.nativeGoal: {passive}",
+        f"hooks.plugins: {passive}",
     ]
+    assert runtime(tmp_path, {"hooks": {"nativeGoal": False, "plugins": []}}).host_options == {}
     assert refused(tmp_path, {"networks": 1}) == [": unknown key `networks`"]
 
 
@@ -194,6 +197,19 @@ def test_a_fixture_may_come_from_the_project_but_not_from_a_declared_root(tmp_pa
     for place in (private, private / "inner", tmp_path):
         said = roots.source_fault(place)
         assert said and said.endswith(f"is, holds or lies in the protected root {private}")
+
+
+@pytest.mark.contract("G36", "G37", "G75")
+def test_parts_of_the_home_that_graders_are_shown(tmp_path: Path) -> None:
+    shown = {"nativeTranscripts": True, "candidateArtifacts": {"state": ".local/state"}}
+    made = runtime(tmp_path, shown)
+    assert made.host_options == {"transcripts": True, "artifacts": {"state": ".local/state"}}
+    assert made.digest != runtime(tmp_path, {**shown, "nativeTranscripts": False}).digest
+    assert refused(tmp_path, {"candidateArtifacts": {"up": "../x", "root": "/etc"}}) == [
+        "candidateArtifacts.root: `/etc` is absolute; write it relative to the candidate's home",
+        "candidateArtifacts.up: `../x` leaves the candidate's home with `..`",
+    ]
+    assert refused(tmp_path, {"candidateArtifacts": {"Up": "x"}})
 
 
 @pytest.mark.contract("G75", "G26")

@@ -20,7 +20,14 @@ ENV = {
     "GIT_LITERAL_PATHSPECS": "1",
     **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _WHO.items()},
 }
-NOTHING: dict[str, Any] = {"commits": None, "files": None, "staged": [], "commitFiles": False, "hooks": {}}
+NOTHING: dict[str, Any] = {
+    "commits": None,
+    "files": None,
+    "staged": [],
+    "commitFiles": False,
+    "hooks": {},
+    "bin": {},
+}
 
 
 def write(place: Path, **wanted: Any) -> subprocess.CompletedProcess[str]:
@@ -48,6 +55,7 @@ def test_history_files_staging_and_hooks(tmp_path: Path) -> None:
         "files": {"a": "3\n", "./new": "n", "loose": ""},
         "staged": ["./new"],
         "hooks": {"pre-commit": "exit 1\n"},
+        "bin": {"greet": "#!/bin/sh\necho hello\n"},
     }
     place = tmp_path / "w"
     assert write(place, **made).returncode == 0
@@ -56,6 +64,10 @@ def test_history_files_staging_and_hooks(tmp_path: Path) -> None:
         "one|boxeval|boxeval@localhost|1577836800|1577836800",
     ]
     assert git(place, "status", "--porcelain").splitlines() == [" M a", "A  new", "?? loose"]
+    assert (
+        subprocess.run([place / ".git/fixture-bin/greet"], capture_output=True, check=True).stdout
+        == b"hello\n"
+    )
     assert git(place, "show", "HEAD~1:a") == "1\n" and git(place, "show", "HEAD:a") == "2\n"
     assert git(place, "ls-tree", "HEAD", "run").startswith("100755 blob")
     assert git(place, "fsck", "--lost-found", "--no-reflogs") == ""

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from boxeval.agents.interface import ModelAccess
 from boxeval.sandbox.job import HOME, TMP, WORKSPACE
 from boxeval.spec.plan import PlannedTask
+from boxeval.spec.workspace import PROGRAMS
 
 USER = "agent"
+FIXTURE_PROGRAMS = f"{WORKSPACE}/{PROGRAMS}"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 CREDENTIAL_PARTS = (
@@ -80,7 +82,13 @@ def candidate_environment(
             "ANTHROPIC_API_KEY": model.api_key,
             "BOXEVAL_MODEL": model.model,
         }
-    return {**base_environment(image_path, ambient), **access, **task.env, **task.runner.env}
+    path = f"{FIXTURE_PROGRAMS}:{image_path}" if task.workspace.bin else image_path
+    return {**base_environment(path, ambient), **access, **task.env, **task.runner.env}
+
+
+def home_files(task: PlannedTask) -> dict[str, bytes]:
+    """Files of the home that go with the environment: a login shell sets PATH anew before it reads its profile."""
+    return {".profile": f"PATH={FIXTURE_PROGRAMS}:$PATH\n".encode()} if task.workspace.bin else {}
 
 
 def grader_environment(

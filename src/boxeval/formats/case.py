@@ -13,8 +13,7 @@ from boxeval.formats import place
 from boxeval.formats.extension_files import GRADERS
 from boxeval.formats.faults import Fault
 from boxeval.formats.host_files import read_source
-from boxeval.formats.later import NOT_YET
-from boxeval.formats.typed import Refusals, check
+from boxeval.formats.typed import check
 from boxeval.formats.yaml_source import Source, in_order
 from boxeval.receipts.canonical import canonical
 from boxeval.spec.case import Case, CaseFixture
@@ -24,17 +23,13 @@ from boxeval.spec.workspace import Workspace, WorkspaceKind
 
 MAX_BYTES = 64 * 1024 * 1024
 """Of a case file: twice what a generated history may hold, since JSON escapes."""
-_REFUSALS = Refusals(
-    keys={
-        Case: {"followUpPrompt": NOT_YET},
-        CaseFixture: {"bin": NOT_YET},
-    }
-)
 _PLACES: tuple[tuple[place.Path, place.Path], ...] = (
     (("verify", "checks"), ("checks",)),
     (("workspace", "path"), ("fixture", "sourceRef")),
     (("workspace",), ("fixture",)),
     (("runner", "prompt"), ("prompt",)),
+    (("steps", 0, "prompt"), ("prompt",)),
+    (("steps", 1, "prompt"), ("followUpPrompt",)),
 )
 """Where the parts of the task stand in the case."""
 
@@ -83,7 +78,7 @@ def supplied_case(supplied: ExtensionCase, file: Path) -> LoadedCase:
 
 
 def _case(source: CaseSource) -> Case:
-    case, problems = check(source, Case, _REFUSALS)
+    case, problems = check(source, Case)
     if case is not None:
         problems += [source.problem(where, message) for where, message in fixture_faults(case.fixture)]
     if case is None or problems:

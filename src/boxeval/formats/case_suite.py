@@ -13,6 +13,7 @@ from boxeval.formats.case import LoadedCase, workspace_of
 from boxeval.formats.place import show
 from boxeval.formats.runtime_config import Runtime
 from boxeval.formats.suite_v2 import DEFAULT_POLICY, LoadedSuite, complete
+from boxeval.spec.case import Case
 from boxeval.spec.case_run import Route
 from boxeval.spec.checks import AnyCheck, JudgedCheck
 from boxeval.spec.extension_use import ExtensionUse
@@ -23,6 +24,7 @@ from boxeval.spec.suite import (
     Matrix,
     Runner,
     RunnerKind,
+    Step,
     Suite,
     SuiteInfo,
     Target,
@@ -37,7 +39,12 @@ JUDGE = "judge"
 """And of the judge's."""
 PROVIDERS = {"codex": "openai", "claude": "anthropic"}
 """Whose models a host takes if `--model` gives a bare name."""
-HOSTS = ("reference", "codex", "claude", "gemini", "opencode", "mini-swe-agent", "aider")
+REFERENCE = "reference"
+HOSTS = (REFERENCE, "codex", "claude", "gemini", "opencode", "mini-swe-agent", "aider")
+CONTINUES = (REFERENCE, "codex", "claude", "opencode")
+"""Hosts that go on with a session, as a follow-up prompt needs."""
+FIRST, FOLLOW_UP = "prompt", "follow-up"
+"""Turns of a case with two prompts."""
 WITH_EFFORT, EFFORTS = ("codex", "claude"), ("low", "medium", "high")
 MODEL_FORMS = (
     "script:FILE, replay:FILE, upstream:PROVIDER/NAME, or the NAME of a model of the host's own provider"
@@ -84,7 +91,7 @@ def case_suite(
             Task(
                 id=case.id,
                 workspace=workspace_of(case.fixture),
-                runner=runner_of(choice, case.prompt),
+                **_asked(case, choice, runtime),
                 verify=Verify(env=runtime.env, checks=case.checks, extension=extension),
                 required_evidence=case.required_evidence,
             ),
@@ -97,18 +104,42 @@ def case_suite(
     return replace(made, policies=made.policies | {DEFAULT_POLICY: shown}, repositories=repositories)
 
 
-def runner_of(choice: Choice, prompt: str) -> Runner:
-    """How a host takes its turn. Raises `UsageError` for one that there is not, or an effort that it does not have."""
-    if choice.host == "reference":
-        return Runner(kind=RunnerKind.SCRIPTED, prompt=prompt)
-    _known_host(choice.host)
-    options: dict[str, Any] = {}
-    if choice.effort is not None and choice.host in WITH_EFFORT:
+def _asked(case: Case, choice: Choice, runtime: Runtime) -> dict[str, Any]:
+    """How a host takes its turn, or two of one session, as fields of a task. Raises `UsageError`."""
+    tree = _host(choice, runtime)
+    if case.follow_up_prompt is None:
+        return {"runner": Runner.model_validate(tree | {"prompt": case.prompt})}
+    if choice.host not in CONTINUES:
+        raise UsageError(
+            f"followUpPrompt: host {choice.host} cannot go on with a session ({_list(CONTINUES)} can)"
+        )
+    if choice.host == REFERENCE:
+        tree["options"] = {"continue_session": True}
+    prompts = {FIRST: case.prompt, FOLLOW_UP: case.follow_up_prompt}
+    steps = tuple(Step(id=name, prompt=prompt) for name, prompt in prompts.items())
+    return {"runner": Runner.model_validate(tree), "steps": steps}
+
+
+def _host(choice: Choice, runtime: Runtime) -> dict[str, Any]:
+    """The runner of a host without its prompt. Raises `UsageError` for no host, or for what it does not have."""
+    host, state = choice.host, runtime.host_options
+    if host == REFERENCE:
+        if state:
+            raise UsageError(
+                f"host {host} has no {_list(state)} of a runtime configuration; {_list(HOSTS[1:])} do"
+            )
+        return {"kind": RunnerKind.SCRIPTED}
+    _known_host(host)
+    options: dict[str, Any] = {**state}
+    if choice.effort is not None and host in WITH_EFFORT:
         if choice.effort not in EFFORTS:
-            raise UsageError(f"--effort {choice.effort}: host {choice.host} has {', '.join(EFFORTS)}")
-        options["host"] = {"effort": choice.effort}
-    tree = {"kind": RunnerKind.AGENT, "agent": choice.host, "prompt": prompt, **options}
-    return Runner.model_validate(tree)
+            raise UsageError(f"--effort {choice.effort}: host {host} has {', '.join(EFFORTS)}")
+        options["effort"] = choice.effort
+    return {"kind": RunnerKind.AGENT, "agent": host, **({"host": options} if options else {})}
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(names)
 
 
 def _known_host(host: str) -> None:

@@ -12,6 +12,9 @@ from boxeval.spec.workspace import InlineFile, Workspace, WorkspaceKind
 MAX_FILES = 1024
 MAX_BYTES = 32 * 1024 * 1024
 """Of paths, contents, messages and hooks together."""
+MAX_PROGRAMS = 64
+PROGRAMS_BYTES = 1024 * 1024
+"""Of their names and texts together."""
 MAX_MESSAGE_BYTES = 4096
 HOOKS = frozenset(
     (
@@ -42,6 +45,7 @@ def history_faults(workspace: Workspace) -> Iterator[Fault]:
     yield from _collisions(places)
     yield from _staging_faults(workspace)
     yield from below("hooks", _hook_faults(workspace.hooks))
+    yield from below("bin", _program_faults(workspace.bin))
     count = sum(len(files) for _, files in places)
     if count > MAX_FILES:
         yield (), f"Git is to write {count} files; at most {MAX_FILES}"
@@ -95,6 +99,17 @@ def _hook_faults(hooks: dict[str, str]) -> Iterator[Fault]:
     for name in hooks:
         if name not in HOOKS:
             yield (name,), f"{show(name)} is not a hook that Git runs in a work tree"
+
+
+def _program_faults(programs: dict[str, str]) -> Iterator[Fault]:
+    if len(programs) > MAX_PROGRAMS:
+        yield (), f"has {len(programs)} programs; at most {MAX_PROGRAMS}"
+    size = sum(len(name.encode()) + len(text.encode()) for name, text in programs.items())
+    if size > PROGRAMS_BYTES:
+        yield (), f"has {size} bytes; at most {PROGRAMS_BYTES}"
+    for name, text in programs.items():
+        if "\0" in text:
+            yield (name,), "has a NUL character"
 
 
 def _size(

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import rfc8785
 
@@ -15,21 +16,17 @@ from boxeval.errors import FixtureError, SuiteError
 from boxeval.formats.faults import Fault, env_faults
 from boxeval.formats.fixtures import Fixture
 from boxeval.formats.host_files import read_record
-from boxeval.formats.later import NOT_YET
 from boxeval.formats.mounts import host_mount_points, source_fault, target_fault
+from boxeval.formats.paths import inner_fault
 from boxeval.formats.place import show
 from boxeval.formats.protected import ProtectedRoots
 from boxeval.formats.seeds import RESERVED, Tree, joined, read_seed
-from boxeval.formats.typed import Refusals
 from boxeval.formats.yaml_source import in_order
 from boxeval.spec.policy import ReadOnlyMount
 from boxeval.spec.runtime import Role, RuntimeConfiguration
 
 MAX_BYTES = 64 * 1024
 RUNTIME_DIRECTORY = "/home/agent/.runtime"
-_REFUSALS = Refusals(
-    keys={RuntimeConfiguration: dict.fromkeys(("hooks", "nativeTranscripts", "candidateArtifacts"), NOT_YET)}
-)
 _OWNED = re.compile(
     "HOME|USER|LOGNAME|SHELL|PWD|OLDPWD|TMPDIR|TMP|TEMP|TERM|CI|TZ|LANG|IFS|ENV|BASH_ENV|SHELLOPTS|BASHOPTS|PS4|"
     "PROMPT_COMMAND|ZDOTDIR|CODEX_HOME|CLAUDE_CONFIG_DIR|UV_OFFLINE|PYTHONSTARTUP|PYTHONPATH|PYTHONHOME|NODE_OPTIONS|"
@@ -43,14 +40,15 @@ _SLOT = re.compile(r"\{\{(sevro|boxeval)\.runtime\}\}")
 class Runtime:
     """What a runtime configuration comes to.
 
-    `seeds` has the files of the runtime directory by role. `digest` is over its content, values of variables and
-    files of seeds included.
+    `seeds` has the files of the runtime directory by role. `host_options` are what graders are shown of the candidate's
+    home, as options of its host. `digest` is over its content, values of variables and files of seeds included.
     """
 
     env: dict[str, str]
     mounts: tuple[ReadOnlyMount, ...]
     digest: str | None
     seeds: Mapping[Role, Fixture] = field(default_factory=dict)
+    host_options: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -65,10 +63,11 @@ def load_runtime(
     home: Path,
 ) -> Runtime:
     """Read and resolve the file. Raises `SuiteError` with everything that is refused."""
-    config, source = read_record(path, "runtime configuration", MAX_BYTES, RuntimeConfiguration, _REFUSALS)
+    config, source = read_record(path, "runtime configuration", MAX_BYTES, RuntimeConfiguration)
     problems = [
         source.problem(where, message) for where, message in _env_faults(config, environ, is_credential)
     ]
+    problems += [source.problem(where, message) for where, message in _home_faults(config)]
     env = _environment(config, environ)
     problems += [
         source.problem(("environment", "set"), f"{'.'.join(map(str, p))}: {m}") for p, m in env_faults(env)
@@ -93,8 +92,24 @@ def load_runtime(
     content = config.model_dump(mode="json", exclude={"format", "runtime"})
     content |= {"effective": env, "seeds": {role: fixture.digest for role, fixture in seeds.items()}}
     digest = hashlib.sha256(rfc8785.dumps(content)).hexdigest()
-    notes = ("the runtime configuration's PATH is not used: boxes have that of their image",)
-    return Runtime(env, tuple(mounts), digest, seeds, notes if "PATH" in config.environment.inherit else ())
+    notes: tuple[str, ...] = ("the runtime configuration's PATH is not used: boxes have that of their image",)
+    shown = {"transcripts": config.native_transcripts, "artifacts": config.candidate_artifacts}
+    options = {name: value for name, value in shown.items() if value}
+    if "PATH" not in config.environment.inherit:
+        notes = ()
+    return Runtime(env, tuple(mounts), digest, seeds, options, notes)
+
+
+def _home_faults(config: RuntimeConfiguration) -> Iterator[Fault]:
+    for name, value in (("nativeGoal", config.hooks.native_goal), ("plugins", config.hooks.plugins)):
+        if value:
+            yield (
+                ("hooks", name),
+                "would change how the candidate runs, and the condition is `passive` always",
+            )
+    for name, path in config.candidate_artifacts.items():
+        if fault := inner_fault(path):
+            yield ("candidateArtifacts", name), fault.replace("the workspace", "the candidate's home")
 
 
 def _seeds(

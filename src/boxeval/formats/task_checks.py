@@ -43,7 +43,7 @@ SCORED = (
 )
 """Classes of scored outcomes (the outcomes table); a void one is never what a task expects."""
 
-_WRITTEN = ("files", "staged", "commit_files", "hooks")
+_WRITTEN = ("files", "staged", "commit_files", "hooks", "bin")
 _WORKSPACE_TAKES: Mapping[WorkspaceKind, tuple[str, ...]] = {
     WorkspaceKind.INLINE: ("files",),
     WorkspaceKind.TEMP_COPY: ("path", "excludes"),

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from boxeval.spec.base import Id, Record
 from boxeval.spec.checks import MAX_CHECKS, Check, EvidenceName
-from boxeval.spec.workspace import Commit, InlineFile, RelativePath
+from boxeval.spec.workspace import Commit, InlineFile, ProgramName, ProgramText, RelativePath
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 
@@ -30,6 +30,10 @@ class CaseFixture(Record):
     staged: tuple[str, ...] = Field((), description="Those of `files` that are staged.")
     commit_files: bool = Field(False, description="Make `files` one more commit.")
     hooks: dict[str, str] = Field(default_factory=dict, description="Git hooks by name.")
+    bin: dict[ProgramName, ProgramText] = Field(
+        default_factory=dict,
+        description="Programs by name, for the candidate. They need a history or a repository.",
+    )
 
 
 class Case(Record):
@@ -37,6 +41,9 @@ class Case(Record):
 
     id: Id = Field(description="Stable name of the case in results.")
     prompt: Text = Field(description="What the candidate is asked.")
+    follow_up_prompt: Text | None = Field(
+        None, description="What it is asked next, in the same session of an agent that can go on with one."
+    )
     fixture: CaseFixture = Field(description="The files that it finds.")
     checks: Annotated[tuple[Check, ...], Field(max_length=MAX_CHECKS)] = Field(
         (), description="Without any the case is not assessed."

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from boxeval.spec.base import Record
+from boxeval.spec.host_options import ArtifactName, HomePath
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 Value = Annotated[str, StringConstraints(max_length=8192)]
@@ -57,6 +58,15 @@ class RuntimeFiles(Record):
     seed_directories: Annotated[tuple[Seed, ...], Field(max_length=16)] = ()
 
 
+class RuntimeHooks(Record):
+    """What may act in the candidate's box beside it."""
+
+    native_goal: bool = Field(False, description="The agent's own goal mode. No host has it here.")
+    plugins: Annotated[tuple[str, ...], Field(max_length=64)] = Field(
+        (), description="Plugins whose hooks may run. A case installs none."
+    )
+
+
 class RuntimeConfiguration(Record):
     """One file. `~/` is the operator's home; other paths are relative to the file."""
 
@@ -64,3 +74,11 @@ class RuntimeConfiguration(Record):
     environment: RuntimeEnvironment = RuntimeEnvironment()
     filesystem: RuntimeFilesystem = RuntimeFilesystem()
     runtime: RuntimeFiles = RuntimeFiles()
+    hooks: RuntimeHooks = RuntimeHooks()
+    native_transcripts: bool = Field(
+        False, description="Show graders the candidate's own session files, read-only."
+    )
+    candidate_artifacts: Annotated[dict[ArtifactName, HomePath], Field(max_length=32)] = Field(
+        default_factory=dict,
+        description="Subtrees of the candidate's private home that graders may read, by name.",
+    )

@@ -14,6 +14,12 @@ Command = Annotated[str, StringConstraints(min_length=1, max_length=131_071)]
 RelativePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 
 
+ProgramName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,63}$")]
+ProgramText = Annotated[str, StringConstraints(min_length=1)]
+PROGRAMS = ".git/fixture-bin"
+"""Where a fixture's programs are in the workspace."""
+
+
 class InlineFile(Record):
     """A file written in the suite itself. `mode` is an octal string such as "0755"."""
 
@@ -61,6 +67,10 @@ class Workspace(Record):
     hooks: dict[str, str] = Field(
         default_factory=dict, description="kinds git and generated: Git hooks by name, as executable files."
     )
+    bin: dict[ProgramName, ProgramText] = Field(
+        default_factory=dict,
+        description="kinds git and generated: programs by name, in `.git/fixture-bin`; first on a candidate's PATH.",
+    )
     path: str | None = Field(
         None, description="Directory, archive or repository, relative to the suite file."
     )
@@ -87,7 +97,7 @@ class Workspace(Record):
         """What Git writes over the fixture's source, as JSON values; None if that is nothing."""
         if self.kind not in (WorkspaceKind.GIT, WorkspaceKind.GENERATED):
             return None
-        names = {"commits", "files", "staged", "commit_files", "hooks"}
+        names = {"commits", "files", "staged", "commit_files", "hooks", "bin"}
         if self.commits is None and not any(getattr(self, name) for name in names):
             return None
         return self.model_dump(mode="json", include=names)

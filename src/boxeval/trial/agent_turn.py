@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from boxeval.agents import preflight
-from boxeval.agents.environment import candidate_environment
+from boxeval.agents.environment import candidate_environment, home_files
 from boxeval.agents.external_command import working_directory
 from boxeval.agents.host import NO_MODEL, Host, Request
 from boxeval.agents.interface import ModelAccess
@@ -58,7 +58,7 @@ class AgentTurn:
         image_path = context.image(turn.task.image).path_env
         given = candidate_environment(turn.task, image_path, access, ambient=context.ambient)
         env = {**proxy, **command.env, **given}
-        self._files = host.files(self._options)
+        self._files = {**host.files(self._options), **home_files(turn.task)}
         timeout_ms = turn.task.agent_timeout_ms
         cwd = working_directory(runner)
         self.job = Job(command.argv, env, cwd, command.stdin, timeout_ms, STREAM_BYTES)

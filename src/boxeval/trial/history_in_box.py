@@ -1,4 +1,4 @@
-"""Runs inside a box, over a workspace: writes commits, files, staged files and hooks as JSON on stdin says.
+"""Runs inside a box, over a workspace: writes commits, files, staged files, hooks and programs as JSON on stdin says.
 
 Only the standard library: it is sent as text to `python3 -I -c`. It works with Git's plumbing, so that no
 hook or setting of the repository plays a part and nothing is left in the object store that is not reached.
@@ -78,6 +78,8 @@ def apply(wanted: dict[str, Any]) -> None:
     forget_times()
     for name, text in wanted["hooks"].items():
         write(f".git/hooks/{name}", text, 0o755)
+    for name, text in wanted["bin"].items():
+        write(f".git/fixture-bin/{name}", text, 0o755)
 
 
 if __name__ == "__main__":
