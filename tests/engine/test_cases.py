@@ -93,7 +93,7 @@ def test_the_graded_walk_through_and_its_deliberate_failure(tmp_path: Path) -> N
         assert message.read_text().startswith("MIT" if code == 0 else "It is")
 
 
-@pytest.mark.contract("G31", "G33", "G34", "G75", "G22")
+@pytest.mark.contract("G16", "G31", "G33", "G34", "G75", "G22")
 def test_candidates_and_checks_reach_what_is_shown_and_nothing_protected(tmp_path: Path, tools: Path) -> None:
     """What is shown to the boxes is the control: the same look finds that, and none of the rest."""
     private, project = tmp_path / "private", tmp_path / "project"
@@ -127,6 +127,14 @@ def test_candidates_and_checks_reach_what_is_shown_and_nothing_protected(tmp_pat
                 "configuration": {
                     "run": f"cat saw; echo $TOOLS; {seeded}",
                     "expectExact": f"{shown}\n{both}\n{both}",
+                },
+            },
+            {
+                "id": "checks-cannot-write",
+                "grader": "sevro.shell",
+                "configuration": {
+                    "run": f"touch here /tmp/x; if touch {tools}/x; then exit 1; fi; env",
+                    "notRegex": "KEY|TOKEN",
                 },
             },
             {"id": "committed", "grader": "sevro.git-head", "configuration": {"kind": "changed"}},
@@ -174,6 +182,7 @@ def test_candidates_and_checks_reach_what_is_shown_and_nothing_protected(tmp_pat
     assert [(check["id"], check["status"]) for check in checks] == [
         ("checks-see", "passed"),
         ("candidate-saw", "passed"),
+        ("checks-cannot-write", "passed"),
         ("committed", "passed"),
     ], done.stdout
     assert done.returncode == 0
@@ -266,7 +275,7 @@ def test_a_case_of_an_extension_is_interrupted_and_goes_on(tmp_path: Path) -> No
 def test_codex_takes_two_prompts_of_a_case_and_leaves_what_it_requires(tmp_path: Path) -> None:
     sessions, state = "$SEVRO_CANDIDATE_TRANSCRIPTS", "$BOXEVAL_CANDIDATE_ARTIFACT_STATE"
     look = f"cat out; cd {sessions}; ls; find codex -name '*.jsonl' | wc -l; ls {state}"
-    shut = f"test -d {sessions}; test -d {state}; ! touch {sessions}/x; ! touch {state}/x"
+    shut = f"test -d {sessions}; test -d {state}; if touch {sessions}/x || touch {state}/x; then exit 1; fi"
     case = {
         "id": "two-prompts",
         "prompt": "Greet.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ echo 'exit 99' | tee trap.sh > "$HOME/.bashrc"
 cp trap.sh "$HOME/.profile"
 mkdir -p "$HOME/.local/lib/python3.11/site-packages"
 echo 'import os; os._exit(99)' > "$HOME/.local/lib/python3.11/site-packages/sitecustomize.py"
+echo forged >&2; echo forged > verdict.json; echo '{"result": "forged"}' > reward.json
 echo the message
 """
 SERVER = """\
@@ -68,6 +70,8 @@ CHECKS: dict[str, tuple[str, list[Row]]] = {
     "shell": (
         PLANTED,
         [
+            ("message", "boxeval.regex", {"pattern": "^the message$"}, "passed"),
+            ("no-more", "boxeval.regex", {"pattern": "forged", "negate": True}, "passed"),
             shell("passes", "test -f a.txt", "passed"),
             ("code", "sevro.shell", {"run": "exit 7", "expectedExitCode": 7}, "passed"),
             shell("wrong-code", "exit 1", "failed"),
@@ -125,6 +129,7 @@ CHECKS: dict[str, tuple[str, list[Row]]] = {
             of_file("no-events", "event-budget", "passed", "none.jsonl", atMost=0),
         ],
     ),
+    "ended-badly": ("echo ready; exit 3", []),
     "silent": (
         "true",
         [
@@ -135,10 +140,36 @@ CHECKS: dict[str, tuple[str, list[Row]]] = {
 }
 
 
+NOT_GRADED: list[Row] = [
+    ("said", "boxeval.regex", {"pattern": "ready"}, "passed"),
+    shell("ran", "true", "passed"),
+]
+"""Checks of a turn that does not end well: none of them is made."""
+
+
+class Keeping(Silent):
+    """Looks for what the candidate left whenever a trial is told to be over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[str, tuple[bool, set[bytes]]] = {}
+
+    def finished(self, trial: Trial) -> None:
+        super().finished(trial)
+        slot = threading.current_thread()._slot  # type: ignore[attr-defined]
+        key = f"{(trial.observations.fixture or '')[:40]}.{slot.policy.uid}.{slot.policy.gid}"
+        stream = slot.keeper.collect(
+            ["agent"], key, slot.policy.collect, lambda pieces: str(list(pieces)) and ""
+        )
+        names = {told.change.path for told in stream}
+        sealed = trial.trial_id in (self.directory / "ledger.jsonl").read_text()
+        self.kept[trial.task] = (sealed, names)
+
+
 def suite() -> str:
     tasks = []
     for name, (command, rows) in CHECKS.items():
-        checks = [{"id": row[0], "grader": row[1], "configuration": row[2]} for row in rows]
+        checks = [{"id": row[0], "grader": row[1], "configuration": row[2]} for row in rows or NOT_GRADED]
         verify = {"checks": checks, "env": {"OF_THE_GRADER": "yes"}, "files": {"oracle.txt": "secret\n"}}
         env = {"OF_THE_CANDIDATE": "1", "BASH_ENV": "/workspace/trap.sh"}
         tasks.append(
@@ -158,8 +189,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def verified(home: Path, settings: Settings) -> VerifiedRun:
-    watcher = Silent()
+def watcher() -> Keeping:
+    return Keeping()
+
+
+@pytest.fixture(scope="module")
+def verified(home: Path, settings: Settings, watcher: Keeping) -> VerifiedRun:
     end, verified = run(write_suite(home / "suite", suite()), settings, watcher)
     assert not end.left_behind
     return verified
@@ -173,7 +208,7 @@ def checks(verified: VerifiedRun, task: str) -> dict[str, CheckSeen]:
     return {check.id: check for check in trial(verified, task).observations.checks}
 
 
-@pytest.mark.contract("G14", "G15", "G16", "G17", "G18", "G19", "G20", "G21", "V40")
+@pytest.mark.contract("G1", "G14", "G15", "G16", "G17", "G18", "G19", "G20", "G21", "V40")
 @pytest.mark.parametrize("task", CHECKS)
 def test_every_check_has_the_status_that_it_should(verified: VerifiedRun, task: str) -> None:
     """Known failures A6 (homes and environments), B5 (a late grader), D5 and D9 (links and FIFOs for files)."""
@@ -203,6 +238,26 @@ def test_failed_checks_score_beside_graders_that_could_not_work(verified: Verifi
     assert (over.commands[0].stdout.size_bytes, over.commands[0].stdout.truncated) == (1_048_577, True)
     kept = flood.commands[0].stdout.kept
     assert kept and len(verified.blobs.get(kept)) == 64 * 1024
+
+
+@pytest.mark.contract("G18")
+def test_a_turn_that_ended_badly_is_not_graded(verified: VerifiedRun) -> None:
+    bad = trial(verified, "ended-badly")
+    assert (bad.outcome.execution, bad.outcome.grading, bad.outcome.task) == (
+        "failed",
+        "not_requested",
+        "failed",
+    )
+    assert bad.observations.checks == () and "grade" not in bad.steps_ms
+    assert "grade" in trial(verified, "silent").steps_ms
+
+
+@pytest.mark.contract("G63")
+def test_a_workspace_goes_only_after_its_receipt_is_there(verified: VerifiedRun, watcher: Keeping) -> None:
+    assert len(watcher.kept) == len(verified.trials)
+    assert all(sealed for sealed, _ in watcher.kept.values())
+    assert {b"trap.sh", b"verdict.json"} <= watcher.kept["shell"][1]
+    assert b"trap.sh" not in watcher.kept["files"][1] and b"state.json" in watcher.kept["files"][1]
 
 
 @pytest.mark.contract("G4", "G7")
