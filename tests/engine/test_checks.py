@@ -10,9 +10,11 @@ import pytest
 import yaml
 
 from boxeval.receipts.verify import VerifiedRun
+from boxeval.sandbox.slot import AGENT
 from boxeval.settings import Settings
 from boxeval.spec.graded import CheckSeen
 from boxeval.spec.trial import Trial
+from boxeval.trial.fixtures import _key
 from engine_runs import Silent, run, write_suite
 
 PLANTED = """\
@@ -157,9 +159,9 @@ class Keeping(Silent):
     def finished(self, trial: Trial) -> None:
         super().finished(trial)
         slot = threading.current_thread()._slot  # type: ignore[attr-defined]
-        key = f"{(trial.observations.fixture or '')[:40]}.{slot.policy.uid}.{slot.policy.gid}"
+        key = _key(slot, trial.observations.fixture or "")
         stream = slot.keeper.collect(
-            ["agent"], key, slot.policy.collect, lambda pieces: str(list(pieces)) and ""
+            [f"{AGENT}.agent"], key, slot.policy.collect, lambda pieces: str(list(pieces)) and ""
         )
         names = {told.change.path for told in stream}
         sealed = trial.trial_id in (self.directory / "ledger.jsonl").read_text()
