@@ -177,7 +177,7 @@ def test_a_malformed_stream_is_an_error_whatever_came_before(name: str, data: by
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.contract("G38")
+@pytest.mark.contract("G38", "G73")
 def test_the_size_of_a_stream_is_bounded_at_8_mib(name: str) -> None:
     read, events = ALL[name]
     good = output(events).stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -164,7 +166,8 @@ class Keeping(Silent):
             [f"{AGENT}.agent"], key, slot.policy.collect, lambda pieces: str(list(pieces)) and ""
         )
         names = {told.change.path for told in stream}
-        sealed = trial.trial_id in (self.directory / "ledger.jsonl").read_text()
+        lines = [json.loads(line) for line in (self.directory / "ledger.jsonl").read_text().splitlines()]
+        sealed = any(trial.trial_id.encode() in base64.b64decode(line["payload"]) for line in lines[1:])
         self.kept[trial.task] = (sealed, names)
 
 
