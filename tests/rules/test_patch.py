@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
@@ -230,3 +231,23 @@ def test_links_that_git_refuses_are_known(name: bytes, tmp_path: Path) -> None:
     assert subprocess.run(
         ["git", "apply"], cwd=tmp_path, env=GIT, input=patch, capture_output=True
     ).returncode
+
+
+def test_text_past_its_lines_is_a_binary_patch_and_applies_too(tmp_path: Path) -> None:
+    old, new = {b"a": f(MANY), b"b": f(b"1\n")}, {b"a": f(MANY + b"end\n"), b"b": f(b"2\n")}
+    patch = patch_of(old, new, Work(lines=100))
+    # The first has 121 lines in both versions, the second 2.
+    assert (patch.count(b"GIT binary patch\n"), patch.count(b"\n-1\n+2\n")) == (1, 1)
+    write(tmp_path, old)
+    apply(tmp_path, patch)
+    assert read(tmp_path) == new
+
+
+def test_a_file_of_many_lines_takes_no_more_memory_than_it_is_long() -> None:
+    """It took 200 bytes of the controller's for each of them: 6 GB for a file of 32 MiB."""
+    tracemalloc.start()
+    try:
+        assert b"GIT binary patch" in section(b"a", None, f(b"\n" * (8 << 20)), Work(), LIMIT)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()

@@ -13,9 +13,21 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Work:
-    """Steps that may still be taken, for all comparisons that share it."""
+    """Steps that may still be taken, and lines that may still be looked at, for all comparisons that share it.
+
+    A line of two bytes takes 200 in memory while it is compared.
+    """
 
     left: int = 2_000_000
+    lines: int = 500_000
+
+    def takes(self, *texts: bytes) -> bool:
+        """Whether there is room for all lines of these texts, which are counted then."""
+        count = sum(text.count(b"\n") for text in texts)
+        if count > self.lines:
+            return False
+        self.lines -= count
+        return True
 
 
 @dataclass(frozen=True, slots=True)

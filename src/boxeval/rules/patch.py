@@ -1,7 +1,8 @@
 """Changes of files and links as text that `git apply` takes. Git itself is not asked: pure bytes in, bytes out.
 
 The format is that of `git diff --binary --full-index --no-renames`. What is UTF-8 without a NUL is a unified
-diff; everything else is a binary patch, so the whole is UTF-8 and can be a JSON string.
+diff, as long as `Work` has room for its lines; everything else is a binary patch, so the whole is UTF-8 and can be a
+JSON string.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def _body(names: tuple[bytes, bytes], old: Blob | None, new: Blob | None, work: 
     before, after = old.data if old else b"", new.data if new else b""
     if before == after:
         return b""
-    if not (_is_text(before) and _is_text(after)):
+    if not (_is_text(before) and _is_text(after) and work.takes(before, after)):
         forward = _literal(after, limit)
         return b"GIT binary patch\n" + forward + _literal(before, limit - len(forward))
     places = names[0] if old else b"/dev/null", names[1] if new else b"/dev/null"
