@@ -238,9 +238,9 @@ def test_text_past_its_lines_is_a_binary_patch_and_applies_too(tmp_path: Path) -
     patch = patch_of(old, new, Work(lines=100))
     # The first has 121 lines in both versions, the second 2.
     assert (patch.count(b"GIT binary patch\n"), patch.count(b"\n-1\n+2\n")) == (1, 1)
-    write(tmp_path, old)
-    apply(tmp_path, patch)
-    assert read(tmp_path) == new
+    write(tmp_path / "tree", old)
+    apply(tmp_path / "tree", patch)
+    assert read(tmp_path / "tree") == new
 
 
 def test_a_file_of_many_lines_takes_no_more_memory_than_it_is_long() -> None:
@@ -248,6 +248,6 @@ def test_a_file_of_many_lines_takes_no_more_memory_than_it_is_long() -> None:
     tracemalloc.start()
     try:
         assert b"GIT binary patch" in section(b"a", None, f(b"\n" * (8 << 20)), Work(), LIMIT)
-        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+        assert tracemalloc.get_traced_memory()[1] < 24 << 20
     finally:
         tracemalloc.stop()
