@@ -36,6 +36,8 @@ def test_a_skill_is_activated_where_its_whole_body_came_back() -> None:
         (None, 0, Completeness.COMPLETE),
         (None, 2, Completeness.UNAVAILABLE),
         (log("x") + b"{", 1, Completeness.PARTIAL),
+        # Claude Code's own way to start a skill: the body is not in what the hook is told.
+        (b'{"tool_name": "Skill", "tool_response": {"success": true}}', 1, Completeness.PARTIAL),
         (b"[1]\n", 1, Completeness.PARTIAL),
         (b"\xff\n", 1, Completeness.PARTIAL),
         (b"[" * 100_000, 1, Completeness.PARTIAL),

@@ -41,6 +41,8 @@ class Case:
     usage: ClaimedUsage | None = TWO
     message: str = DONE
     host: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    prompt: str = "Mend add in calc.py."
 
 
 def call(tool: str, **given: object) -> dict[str, Any]:
@@ -58,16 +60,51 @@ SPAWNS = {
     "input": {"description": "look", "prompt": "look", "model": "haiku", "run_in_background": False},
 }
 MENDS = {"tool": "Bash", "input": {"command": FIX, "description": "mend it"}}
+MARKETPLACE = {
+    ".claude-plugin/marketplace.json": json.dumps(
+        {"name": "tools", "owner": {"name": "us"}, "plugins": [{"name": "notes", "source": "./notes"}]}
+    ),
+    "notes/.claude-plugin/plugin.json": '{"name": "notes", "version": "1.0.0", "description": "Notes."}',
+    "notes/skills/take/SKILL.md": "---\nname: take\ndescription: Notes.\n---\nAlways take notes.\n",
+}
+HOOKED = json.dumps(
+    {
+        "hooks": {
+            "PostToolUse": [
+                {"matcher": "*", "hooks": [{"type": "command", "command": "touch /workspace/hooked"}]}
+            ]
+        }
+    }
+)
+"""What a fixture might have an agent do by configuration of its own."""
+GUIDE = "---\nname: guide\ndescription: A guide.\n---\nMend what is asked for.\n"
 CASES = [
-    Case("codex", (call("exec_command", cmd=FIX), SAYS), "command_execution"),
+    Case(
+        "codex",
+        (call("exec_command", cmd=FIX), SAYS),
+        "command_execution",
+        host={"fixtureConfiguration": "inert"},
+        files={".codex/hooks.json": HOOKED},
+    ),
     Case(
         "codex",
         (call("exec_command", cmd=FIX), SAYS),
         "commandExecution",
         None,
-        host={"entrypoint": "app-server"},
+        host={"entrypoint": "app-server", "invoke": "$guide"},
+        files={".agents/skills/guide/SKILL.md": GUIDE},
+        prompt="Mend add in calc.py, by $guide.",
     ),
-    Case("claude", ({"calls": [MENDS, SPAWNS]}, SAYS), "Bash"),
+    Case(
+        "claude",
+        ({"calls": [MENDS, SPAWNS]}, SAYS),
+        "Bash",
+        host={
+            "fixtureConfiguration": "inert",
+            "plugins": {"marketplace": {"files": MARKETPLACE}, "install": ["notes"]},
+        },
+        files={".claude/settings.json": HOOKED},
+    ),
     Case("mini-swe-agent", (call("bash", command=FIX), SUBMITS), "bash"),
     Case("opencode", (call("bash", command=FIX, description="mend it"), SAYS), "bash"),
     Case("gemini", (call("run_shell_command", command=FIX), SAYS), "run_shell_command"),
@@ -76,7 +113,7 @@ CASES = [
 
 
 def suite_of(case: Case) -> str:
-    files = {"calc.py": "def add(a, b):\n    return a - b\n"}
+    files = {"calc.py": "def add(a, b):\n    return a - b\n", **case.files}
     check = "import calc; assert calc.add(2, 3) == 5"
     task = {
         "id": "repair",
@@ -84,7 +121,7 @@ def suite_of(case: Case) -> str:
         "runner": {
             "kind": "agent",
             "agent": case.agent,
-            "prompt": "Mend add in calc.py.",
+            "prompt": case.prompt,
             "script": {"turns": case.turns},
         },
         "verify": {
@@ -113,7 +150,7 @@ def settings(tmp_path: Path, cache: Path) -> Iterator[Settings]:
 
 
 def names(case: Case) -> str:
-    return "-".join((case.agent, *map(str, case.host.values())))
+    return "-".join((case.agent, *filter(None, [case.host.get("entrypoint")])))
 
 
 def blob(directory: Path, sha256: str | None) -> bytes:
@@ -122,7 +159,7 @@ def blob(directory: Path, sha256: str | None) -> bytes:
 
 
 @pytest.mark.parametrize("case", CASES, ids=names)
-@pytest.mark.contract("G38", "G39", "G40", "G42", "G50", "G55", "G56")
+@pytest.mark.contract("G38", "G39", "G40", "G42", "G49", "G50", "G51", "G52", "G55", "G56")
 def test_an_agent_mends_the_bug(case: Case, tmp_path: Path, engine: Engine, settings: Settings) -> None:
     if case.agent not in LEAN and not agent_image_states(engine)[case.agent].built:
         pytest.skip(
@@ -163,6 +200,10 @@ def test_an_agent_mends_the_bug(case: Case, tmp_path: Path, engine: Engine, sett
     assert collected is not None
     assert collected.patch is not None
     assert b"+    return a + b" in blob(end.directory, collected.patch.sha256)
+    assert [change.path for change in collected.changes] == ["calc.py"]
+    assert (turn.invocation and turn.invocation.status) == ("complete" if "invoke" in case.host else None)
+    installed = turn.preparation.plugins if turn.preparation else ()
+    assert [plugin.id for plugin in installed] == (["notes@tools"] if "plugins" in case.host else [])
 
 
 CONTINUED = """
@@ -180,9 +221,18 @@ tasks:
     runner:
       kind: agent
       agent: codex
-      host: {transcripts: true, artifacts: {notes: notes}, skills: {guide: "---\\nname: guide\\n---\\nTake notes.\\n"}}
-    requiredEvidence: [boxeval.host.codex.native-calls, boxeval.host.transcripts, boxeval.host.skill-activations]
-    steps: [{id: first, prompt: "Take a note."}, {id: second, prompt: "Copy the note."}]
+      host:
+        transcripts: true
+        artifacts: {notes: notes}
+        skills: {guide: "---\\nname: guide\\n---\\nTake notes.\\n"}
+        plugins: {marketplace: market, install: [notes]}
+        invoke: $notes:take
+    requiredEvidence:
+      - boxeval.host.codex.native-calls
+      - boxeval.host.transcripts
+      - boxeval.host.skill-activations
+      - sevro.codex.explicit-invocation
+    steps: [{id: first, prompt: "Take a note by $notes:take."}, {id: second, prompt: "Copy the note."}]
     verify:
       commands:
         - 'test "$(cat note.txt)" = kept'
@@ -195,13 +245,16 @@ tasks:
 """
 
 
-@pytest.mark.contract("G36", "G37", "G43", "G47", "V2")
+@pytest.mark.contract("G36", "G37", "G43", "G47", "G48", "G51", "V2")
 def test_a_second_prompt_goes_on_in_the_same_state_and_graders_see_what_was_declared(
     tmp_path: Path, engine: Engine, settings: Settings
 ) -> None:
     del engine
     head = HEAD.replace("timeoutMs: 120000", "timeoutMs: 120000, model: m")
-    _, verified = run(write_suite(tmp_path, CONTINUED, head), settings)
+    for path, text in MARKETPLACE.items():
+        (tmp_path / "market" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "market" / path).write_text(text)
+    end, verified = run(write_suite(tmp_path, CONTINUED, head), settings)
     (trial,) = verified.trials
     record = trial.observations.agent_record
     assert trial.outcome.task == "passed", (trial.outcome, record)
@@ -213,6 +266,15 @@ def test_a_second_prompt_goes_on_in_the_same_state_and_graders_see_what_was_decl
     assert first.preflight is not None
     assert second.preflight is None
     assert [tree.id for tree in record.artifacts] == ["notes"]
+    assert first.preparation is not None
+    assert [plugin.id for plugin in first.preparation.plugins] == ["notes@tools"]
+    assert second.preparation is None
+    assert first.invocation is not None
+    assert second.invocation is None
+    assert trial.observations.traffic is not None
+    # Codex itself put what the skill says before the model.
+    requests = blob(end.directory, trial.observations.traffic.log).splitlines()
+    assert b"Always take notes." in requests[0]
     assert record.native is not None
     assert len(record.native.boundaries) == 1
     assert record.skills is not None

@@ -44,5 +44,6 @@ HOST = Host(
     protocols=("chat",),
     command=_command,
     read=aider_history.read,
+    configuration=(".aider.conf.yml",),
     sessions=(".aider",),
 )

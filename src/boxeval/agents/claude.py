@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from boxeval.agents import claude_stream, skills
+from boxeval.agents import claude_stream, preparation, skills
 from boxeval.agents.host import Command, Host, Request
+from boxeval.agents.preparation import PluginProgram
 from boxeval.spec.host_options import HostOptions
 
 
@@ -17,14 +18,19 @@ def _command(request: Request) -> Command:
         "DISABLE_AUTOUPDATER": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
+    inert = (
+        ("--setting-sources", "user", "--strict-mcp-config") if request.options.fixture_configuration else ()
+    )
     hooks = ("--settings", skills.settings()) if request.options.skills else ()
     return Command(
-        (*argv, "--model", request.model.model, *effort, *hooks, *resume), env, request.prompt.encode()
+        (*argv, "--model", request.model.model, *effort, *hooks, *inert, *resume),
+        env,
+        request.prompt.encode(),
     )
 
 
 def _files(options: HostOptions) -> dict[str, bytes]:
-    return skills.prepared(".claude/skills", options.skills)
+    return {**skills.prepared(".claude/skills", options.skills), **preparation.files(options)}
 
 
 HOST = Host(
@@ -34,6 +40,10 @@ HOST = Host(
     command=_command,
     read=claude_stream.read,
     background=("claude-*",),
+    configuration=(".claude/settings.json", ".claude/settings.local.json", ".mcp.json", ".lsp.json"),
+    plugins=PluginProgram(
+        ("claude", "plugin", "marketplace", "add"), ("claude", "plugin", "install"), ".claude/plugins/cache"
+    ),
     sessions=(".claude/projects",),
     continues=True,
     files=_files,

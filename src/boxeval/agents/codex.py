@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 
-from boxeval.agents import codex_server_stream, codex_session, codex_stream, skills
+from boxeval.agents import codex_server_stream, codex_session, codex_stream, preparation, skills
 from boxeval.agents.host import Command, Host, Request
+from boxeval.agents.preparation import PluginProgram
+from boxeval.sandbox.job import WORKSPACE
 from boxeval.spec.host_options import HostOptions
 
 SERVER_CLIENT = "/opt/boxeval/agents/codex/app_server.py"
+
+UNTRUSTED = f'projects={{"{WORKSPACE}"={{trust_level="untrusted"}}}}'
+"""Codex then heeds no configuration of the workspace."""
 
 
 def _command(request: Request) -> Command:
@@ -26,6 +31,7 @@ def _command(request: Request) -> Command:
         f"model_providers.boxeval={{{table}}}",
         "analytics.enabled=false",
         "check_for_update_on_startup=false",
+        *((UNTRUSTED,) if request.options.fixture_configuration else ()),
         *(
             (f"model_reasoning_effort={json.dumps(request.options.effort)}",)
             if request.options.effort
@@ -44,12 +50,8 @@ def _command(request: Request) -> Command:
 
 
 def _files(options: HostOptions) -> dict[str, bytes]:
-    if not options.skills:
-        return {}
-    return {
-        ".codex/hooks.json": skills.settings().encode(),
-        **skills.prepared(".codex/skills", options.skills),
-    }
+    hooks = {".codex/hooks.json": skills.settings().encode()} if options.skills else {}
+    return {**hooks, **skills.prepared(".codex/skills", options.skills), **preparation.files(options)}
 
 
 HOST = Host(
@@ -59,6 +61,10 @@ HOST = Host(
     command=_command,
     read=codex_stream.read,
     readers={"app-server": codex_server_stream.read},
+    configuration=(".codex",),
+    plugins=PluginProgram(
+        ("codex", "plugin", "marketplace", "add"), ("codex", "plugin", "add"), ".codex/plugins/cache"
+    ),
     sessions=(".codex/sessions",),
     native=codex_session.read,
     continues=True,

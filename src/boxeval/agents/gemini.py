@@ -44,6 +44,7 @@ HOST = Host(
     command=_command,
     read=gemini_stream.read,
     background=("gemini-*",),
+    configuration=(".gemini/settings.json",),
     sessions=(".gemini/tmp",),
     files=_files,
 )

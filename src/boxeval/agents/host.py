@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from boxeval.agents.interface import ModelAccess
+from boxeval.agents.preparation import PluginProgram
 from boxeval.agents.stream import Output, Reading
 from boxeval.spec.agent_record import NativeSession
 from boxeval.spec.host_options import HostOptions
@@ -50,6 +51,7 @@ class Host:
     `continues`: a later turn goes on with the session of the one before. `files` are put into its empty home before
     the first turn, by their relative path. `readers` are those of other entrypoints, by their names. `background`: the
     models that it asks beside its own, for what is no part of the conversation (`boxeval.gateway.names`).
+    `configuration`: what it takes for its own in a workspace.
     """
 
     name: str
@@ -59,6 +61,8 @@ class Host:
     read: Callable[[Output], Reading]
     readers: Mapping[str, Callable[[Output], Reading]] = field(default_factory=dict)
     background: tuple[str, ...] = ()
+    configuration: tuple[str, ...] = ()
+    plugins: PluginProgram | None = None
     sessions: tuple[str, ...] = ()
     native: Callable[[Mapping[str, bytes], str | None], NativeSession] | None = None
     continues: bool = False

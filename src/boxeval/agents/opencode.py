@@ -42,6 +42,7 @@ HOST = Host(
     protocols=("chat",),
     command=_command,
     read=opencode_stream.read,
+    configuration=(".opencode", "opencode.json", "opencode.jsonc"),
     sessions=tuple(f".local/share/opencode/opencode.db{end}" for end in ("", "-wal", "-shm")),
     continues=True,
 )

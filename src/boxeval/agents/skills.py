@@ -16,6 +16,8 @@ from boxeval.spec.agent_record import Completeness, SkillActivation, SkillActiva
 LOG = ".boxeval-hooks.jsonl"
 LOG_BYTES = 8 * 1024 * 1024
 SEEN = 4096
+OWN_TOOL = "Skill"
+"""Claude Code's. Its body goes to the model by another way than the tool's result."""
 HOOKS: dict[str, Any] = {
     "PostToolUse": [
         {"matcher": "*", "hooks": [{"type": "command", "command": f'{{ cat; echo; }} >>"$HOME/{LOG}"'}]}
@@ -40,6 +42,8 @@ def read(log: bytes | None, skills: Mapping[str, str], calls: int) -> SkillActiv
     try:
         for ordinal, event in _events(log):
             told = list(_strings(event.get("tool_response")))
+            if event.get("tool_name") == OWN_TOOL:
+                reason = "a skill was started by a tool whose hooks are not told what the skill says"
             for name, text in skills.items():
                 body = text.strip()
                 if any(body in one for one in told):

@@ -6,15 +6,20 @@ from collections.abc import Iterator
 
 from pydantic.alias_generators import to_camel
 
-from boxeval.formats.faults import Fault
+from boxeval.formats.faults import Fault, below
 from boxeval.formats.paths import inner_fault
 from boxeval.formats.place import show
+from boxeval.formats.plugin_checks import plugin_faults, prompts_of
 from boxeval.spec.suite import Runner, RunnerKind, Suite, Task
 
 CLIO = (RunnerKind.CLIO_RUN, RunnerKind.CONTEXT_INDEX, RunnerKind.CONTEXT_INIT)
 _OTHER_KINDS = {"command": ("command", "commands", "args", "stdin"), "reference": ("permissions", "options")}
 """Agents that are another kind by another name, and what they take that others do not."""
-_HAVE = {"entrypoint": ("codex",), "effort": ("codex", "claude"), "skills": ("codex", "claude")}
+_BOTH = ("codex", "claude")
+_HAVE = {
+    **dict.fromkeys(("entrypoint", "invoke"), ("codex",)),
+    **dict.fromkeys(("effort", "skills", "plugins", "fixture_configuration"), _BOTH),
+}
 
 
 def agent_faults(suite: Suite) -> Iterator[Fault]:
@@ -29,6 +34,8 @@ def _task_faults(suite: Suite, task: Task) -> Iterator[Fault]:
     for name, path in (runner.host.artifacts if runner.host else {}).items():
         if fault := inner_fault(path):
             yield ("runner", "host", "artifacts", name), fault
+    if runner.host:
+        yield from below("runner", below("host", plugin_faults(runner.host, prompts_of(task))))
     if runner.kind in CLIO:
         yield from _image_faults(suite, task, "clio")
     if runner.kind is not RunnerKind.AGENT:
@@ -55,7 +62,7 @@ def _agent_faults(suite: Suite, task: Task, runner: Runner, agent: str) -> Itera
         yield ("runner", "host"), f"agent `{agent}` has no settings of a host"
     for name, agents in _HAVE.items():
         if runner.host and getattr(runner.host, name) and agent not in agents:
-            yield ("runner", "host", name), f"agent `{agent}` has no `{name}`"
+            yield ("runner", "host", to_camel(name)), f"agent `{agent}` has no `{to_camel(name)}`"
 
 
 def _image_faults(suite: Suite, task: Task, agent: str) -> Iterator[Fault]:

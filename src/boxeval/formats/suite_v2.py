@@ -10,6 +10,7 @@ from pathlib import Path
 from boxeval.errors import Problem, SuiteError
 from boxeval.formats import place
 from boxeval.formats.later import NOT_YET, REFUSALS
+from boxeval.formats.marketplaces import with_marketplaces
 from boxeval.formats.paths import normal
 from boxeval.formats.patterns import unmatched
 from boxeval.formats.place import show
@@ -67,9 +68,10 @@ def load_suite(path: Path) -> LoadedSuite:
 def complete(suite: Suite, problems: list[Problem], source: Source, sha256: str, path: Path) -> LoadedSuite:
     """Read what a well-typed suite names and check the whole. Raises `SuiteError` with every problem."""
     reader = _Files(source, path.parent)
+    suite, unread = with_marketplaces(suite, path.parent)
     scripts, policies = dict(reader.scripts(suite)), dict(reader.policies(suite))
     seen = {problem.path for problem in problems}
-    faults = (*suite_faults(suite), *reader.cassettes(suite))
+    faults = (*suite_faults(suite), *reader.cassettes(suite), *unread)
     found = [source.problem(where, message) for where, message in faults]
     problems += [problem for problem in (*found, *reader.problems) if problem.path not in seen]
     problems = in_order(problems) + reader.foreign

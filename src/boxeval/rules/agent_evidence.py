@@ -37,6 +37,9 @@ def _complete(kind: str, record: AgentRecord) -> bool:
         return record.skills is not None and record.skills.status is Completeness.COMPLETE
     if kind == "native-calls":
         return record.native is not None and record.native.status is Completeness.COMPLETE
+    if kind == "explicit-invocation":
+        told = [turn.invocation for turn in record.turns if turn.invocation]
+        return bool(told) and all(one.status is Completeness.COMPLETE for one in told)
     every = [[artifact for artifact in turn.artifacts if _ends(artifact, kind)] for turn in record.turns]
     return all(every) and all(artifact.status is Completeness.COMPLETE for each in every for artifact in each)
 

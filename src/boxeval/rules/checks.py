@@ -68,7 +68,8 @@ def _broken_turn(task: PlannedTask, seen: Observations) -> Outcome | None:
             return void(FailureClass.ISOLATION_FAILED, f"{turn.name}: {reason}")
     for turn in taken:
         if refused := _refused(record_of(turn, seen)):
-            return void(*refused)
+            execution = Execution.NOT_RUN if refused[0] in _NOT_RUN else Execution.FAILED
+            return void(*refused, execution)
     for turn in taken:
         if turn.box and ended_by_memory(turn.box):
             continue  # the candidate's doing: see `unfinished`
@@ -95,6 +96,9 @@ def _refused(record: TurnRecord | None) -> tuple[FailureClass, str] | None:
         return FailureClass.ISOLATION_FAILED, f"the probe before the turn: {'; '.join(found.breaches)}"
     if found and found.broken:
         return FailureClass.COMMAND_ERROR, f"the probe before the turn: {found.broken}"
+    ready = record.preparation if record else None
+    if ready and ready.fault:
+        return FailureClass.SETUP_FAILED, f"before the turn: {ready.fault}"
     return None
 
 

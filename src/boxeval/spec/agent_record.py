@@ -105,6 +105,30 @@ class Preflight(Record):
     wall_ms: Natural = 0
 
 
+class InstalledPlugin(Record):
+    """A plugin whose installed files are those of the marketplace. `sha256` is over their paths and digests."""
+
+    id: Word
+    version: Word
+    files: Natural
+    sha256: Sha256
+
+
+class Preparation(Record):
+    """What was made ready in the box before a fresh request, beside the home's files."""
+
+    plugins: tuple[InstalledPlugin, ...] = ()
+    fault: str | None = Field(None, description="Why the task cannot begin.")
+
+
+class Invocation(Record):
+    """A skill that a prompt names, and that was there: its dispatch, not what became of it (G48)."""
+
+    skill: str
+    status: Completeness = Field(strict=False)
+    reason: str | None = None
+
+
 class ContextIndex(Record):
     """What an agent's context command says of the index that it made. None: not told, or not valid."""
 
@@ -131,6 +155,8 @@ class TurnRecord(Record):
     preflight: Preflight | None = Field(
         None, description="None where the turn goes on in a state that was probed."
     )
+    preparation: Preparation | None = Field(None, description="None where nothing was to be made ready.")
+    invocation: Invocation | None = Field(None, description="None where the turn's prompt names no skill.")
 
 
 class RetainedFile(Record):

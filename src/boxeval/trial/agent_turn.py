@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from boxeval.agents import preflight
+from boxeval.agents import preflight, preparation
 from boxeval.agents.environment import candidate_environment, home_files
 from boxeval.agents.external_command import working_directory
 from boxeval.agents.host import NO_MODEL, Host, Request
 from boxeval.agents.interface import ModelAccess
 from boxeval.agents.stream import STREAM_BYTES, Output, Reading
 from boxeval.formats.runtime_config import RUNTIME_DIRECTORY
+from boxeval.rules.skill_token import occurrences
 from boxeval.sandbox.box import Box
 from boxeval.sandbox.job import Job
-from boxeval.spec.agent_record import Completeness, HostArtifact, Preflight, TurnEnd, TurnRecord
+from boxeval.spec.agent_record import (
+    Completeness,
+    HostArtifact,
+    Invocation,
+    Preflight,
+    Preparation,
+    TurnEnd,
+    TurnRecord,
+)
 from boxeval.spec.box import BoxResult, CommandResult
 from boxeval.spec.graded import FinalMessage, MessageStatus
 from boxeval.spec.host_options import HostOptions
@@ -63,6 +72,7 @@ class AgentTurn:
         cwd = working_directory(runner)
         self.job = Job(command.argv, env, cwd, command.stdin, timeout_ms, STREAM_BYTES)
         self._preflight: Preflight | None = None
+        self._preparation: Preparation | None = None
 
     def prepare(self) -> None:
         """Put what the task prepared into the empty home, before its first box starts."""
@@ -83,7 +93,17 @@ class AgentTurn:
             how = f"not done within {preflight.PROBE_S} s" if end.timed_out else "it did not run to its end"
             found = found.model_copy(update={"broken": how})
         self._preflight = found
-        return not (found.breaches or found.broken)
+        return not (found.breaches or found.broken) and self._is_ready(box)
+
+    def _is_ready(self, box: Box) -> bool:
+        """Make ready what the task wants beside the home's files, now that the box is known to be as it should."""
+        host, options = self._host, self._options
+        job = preparation.job(options, host.plugins, host.configuration, self.job.env)
+        if job is None:
+            return True
+        end = box.run(job, last=False, aside=True)
+        self._preparation = preparation.read(end.stdout.kept, options)
+        return self._preparation.fault is None
 
     def said(self, box: BoxResult) -> Said:
         """Read the turn's stream, once its box has settled."""
@@ -109,7 +129,17 @@ class AgentTurn:
             context=reading.context,
             artifacts=artifacts,
             preflight=self._preflight,
+            preparation=self._preparation,
+            invocation=self._invocation(reading),
         )
+
+    def _invocation(self, reading: Reading) -> Invocation | None:
+        token, prompt = self._options.invoke, self._turn.task.runner.prompt or ""
+        if token is None or not occurrences(token, prompt):
+            return None
+        if reading.end is TurnEnd.COMPLETED:
+            return Invocation(skill=token, status=Completeness.COMPLETE)
+        return Invocation(skill=token, status=Completeness.PARTIAL, reason="the turn was not completed")
 
     def _stream(self, command: CommandResult, reading: Reading) -> HostArtifact:
         """The stream itself (G42). One that was cut, or that its reader refuses, is no complete evidence."""
