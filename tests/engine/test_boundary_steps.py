@@ -179,7 +179,7 @@ def test_what_steps_leave_together_is_the_patch(finished: dict[str, Trial]) -> N
     assert collected.patch.complete
 
 
-@pytest.mark.contract("G31", "V44")
+@pytest.mark.contract("G31", "V2", "V44")
 def test_home_and_tmp_last_for_the_trial_and_no_longer(finished: dict[str, Trial]) -> None:
     assert finished["private"].outcome.task == "passed", finished["private"].outcome
     assert finished["private-after"].outcome.task == "passed", finished["private-after"].outcome

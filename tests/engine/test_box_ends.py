@@ -58,6 +58,7 @@ def test_the_environment_is_just_what_was_asked(make_box: MakeBox, monkeypatch: 
     assert b"canary-7f3a" not in seen
 
 
+@pytest.mark.contract("G54")
 def test_a_flood_is_cut_to_head_and_tail_and_told(make_box: MakeBox) -> None:
     command, _ = play(make_box(), "printf START; head -c 30000000 /dev/zero | tr '\\0' x; printf END")
     out = command.stdout

@@ -19,7 +19,14 @@ from boxeval.spec.trial import Trial
 from boxeval.trial.fixtures import _key
 from engine_runs import Silent, run, write_suite
 
+ORACLE = "secret-7b1f"
 PLANTED = """\
+echo secret-7"b"1f > known; grep -rsl 'secret-7[b]1f' /workspace >/dev/null; rm known
+for place in /workspace /home /tmp /dev/shm /run /var /etc /.boxeval /proc/mounts /proc/[0-9]*/cmdline \
+/proc/[0-9]*/environ; do if grep -rsl 'secret-7[b]1f' $place; then exit 1; fi; done
+ln -s /etc/passwd p1; mkfifo p2; mkdir -m 0 p3; ln -s p4 p4; mkdir -m 555 p5; echo planted > p6; chmod 0 p6
+(setsid sh -c 'trap "" TERM; while :; do echo good > flip; echo bad > flip; done' >/dev/null 2>&1 &)
+until test -e flip; do sleep 0.05; done
 echo 'exit 99' | tee trap.sh > "$HOME/.bashrc"
 cp trap.sh "$HOME/.profile"
 mkdir -p "$HOME/.local/lib/python3.11/site-packages"
@@ -53,6 +60,8 @@ d.close()
 open("deep.json", "w").write("[" * 100000)
 EOF
 """
+OWN_FILES = {name: f"{number}\n" for number, name in enumerate(("p1", "p2", "p3", "p4/x", "p5/x", "p6"), 1)}
+"""Of the grader, where the candidate put a link, a pipe, a closed directory, a loop, a full stop and a file."""
 FILL = "head -c 8000000 /dev/zero > "
 Row = tuple[str, str, dict[str, Any], str]
 
@@ -99,8 +108,10 @@ CHECKS: dict[str, tuple[str, list[Row]]] = {
                 "env; cat oracle.txt",
                 "passed",
                 notRegex="CANDIDATE|BASH_ENV|KEY|TOKEN",
-                expectRegex="OF_THE_GRADER=yes[^]*secret",
+                expectRegex=f"OF_THE_GRADER=yes[^]*{ORACLE}",
             ),
+            shell("own-files", f"cat {' '.join(OWN_FILES)}", "passed", expectExact="\n".join("123456")),
+            shell("frozen", 'was=$(cat flip); sleep 0.3; test "$was" = "$(cat flip)"', "passed"),
             shell("network", SERVER, "passed", expectRegex="^one$"),
         ],
     ),
@@ -175,7 +186,11 @@ def suite() -> str:
     tasks = []
     for name, (command, rows) in CHECKS.items():
         checks = [{"id": row[0], "grader": row[1], "configuration": row[2]} for row in rows or NOT_GRADED]
-        verify = {"checks": checks, "env": {"OF_THE_GRADER": "yes"}, "files": {"oracle.txt": "secret\n"}}
+        verify = {
+            "checks": checks,
+            "env": {"OF_THE_GRADER": "yes"},
+            "files": {"oracle.txt": ORACLE, **OWN_FILES},
+        }
         env = {"OF_THE_CANDIDATE": "1", "BASH_ENV": "/workspace/trap.sh"}
         tasks.append(
             {
@@ -213,10 +228,11 @@ def checks(verified: VerifiedRun, task: str) -> dict[str, CheckSeen]:
     return {check.id: check for check in trial(verified, task).observations.checks}
 
 
-@pytest.mark.contract("G1", "G14", "G15", "G16", "G17", "G18", "G19", "G20", "G21", "V40")
+@pytest.mark.contract("G1", "G14", "G15", "G16", "G17", "G18", "G19", "G20", "G21", "V40", "P20")
 @pytest.mark.parametrize("task", CHECKS)
 def test_every_check_has_the_status_that_it_should(verified: VerifiedRun, task: str) -> None:
-    """Known failures A6 (homes and environments), B5 (a late grader), D5 and D9 (links and FIFOs for files)."""
+    """Known failures A1 (planted files), A2 (a late writer), A6 (homes and environments), A12 (searching for the
+    answer), B5 (a late grader), D5 and D9 (links and FIFOs for files)."""
     found = {
         name: f"{check.status.value} {check.limit or ''}".strip()
         for name, check in checks(verified, task).items()

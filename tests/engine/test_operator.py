@@ -23,10 +23,13 @@ CANARY = "canary-5d1f7c"
 SUITE = """
 tasks:
   - id: look
-    workspace: {kind: inline, files: {a: "one\\n"}}
+    workspace:
+      kind: inline
+      files: {a: "one\\n"}
+      setup: ["(env; cat /proc/[0-9]*/environ ~/.gitconfig ~/.ssh/id || :) > seen 2>&1"]
     runner:
       kind: external-command
-      command: "env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline ~/.gitconfig ~/.ssh/id || :; sleep 3"
+      command: "cat seen; env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline ~/.gitconfig ~/.ssh/id || :; sleep 3"
     verify: {commands: ["env; cat /proc/[0-9]*/environ || :"]}
 """
 
@@ -56,10 +59,11 @@ def operator(tmp_path: Path) -> Path:
     return home
 
 
-@pytest.mark.contract("V4", "P21", "G50")
+@pytest.mark.contract("V1", "V4", "P21", "G50")
 def test_nothing_of_the_operator_gets_in_and_nothing_of_his_home_changes(
     operator: Path, tmp_path: Path, cache: Path, engine: Engine
 ) -> None:
+    """Known failures J1, J3 and, for a command that completes the fixture, J5."""
     before = tree(operator)
     suite = write_suite(tmp_path, SUITE)
     results = tmp_path / "results"

@@ -337,7 +337,7 @@ AROUND: dict[Control, set[str]] = {
     },
     processes: {"foreign-processes", "namespaces"},
     host_mounts: {"host-file", "engine-sockets", "mount-table", "host-file-unchanged"},
-    writable: {"tools", *PROTECTED},
+    writable: {"tools", "mount-table", *PROTECTED},
     environment: {"environment", "environ-files"},
     labels: {"engine-record"},
     overlay: {"overlay-options"},

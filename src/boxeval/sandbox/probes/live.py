@@ -50,10 +50,9 @@ def _mounts(box: Box) -> Iterator[_Mount]:
 
 
 def mount_table(ground: Ground, box: Box) -> Verdict:
-    """No mount that is not expected, and none whose changes would reach the host."""
-    wanted = (
-        FIXED_MOUNTS | {mount.target for mount in ground.policy.mounts} | set(box.spec.mounts.image_volumes)
-    )
+    """No mount that is not expected, none whose changes would reach the host, and what a policy shows read-only."""
+    shown = {mount.target for mount in ground.policy.mounts}
+    wanted = FIXED_MOUNTS | shown | set(box.spec.mounts.image_volumes)
     count = 0
     for mount in _mounts(box):
         count += 1
@@ -62,6 +61,8 @@ def mount_table(ground: Ground, box: Box) -> Verdict:
         )
         if not (covered or mount.point in wanted):
             return Verdict(False, f"{mount.point} ({mount.kind}, {mount.options[0]})")
+        if mount.point in shown and "ro" not in mount.options:
+            return Verdict(False, f"{mount.point} is writable")
         if any(tag.startswith("shared:") for tag in mount.tags):
             return Verdict(False, f"{mount.point} is shared with the host")
     return Verdict(count > 0, f"{count} mounts, all expected")
