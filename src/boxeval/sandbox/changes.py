@@ -61,13 +61,14 @@ class ChangeStream:
         """At the end: changed directories below the top that are repositories of their own."""
 
     def __iter__(self) -> Iterator[Told]:
-        seen: set[bytes] = set()
+        seen: set[bytes] = set()  # digests, since paths may be long
         self._next()
         while self._frame[0] == b"E":
             change = change_of(self._frame[1], self._caps)
-            if change.path in seen:
+            name = hashlib.blake2b(change.path, digest_size=16).digest()
+            if name in seen:
                 raise BoxError("the keeper told of one path twice")
-            seen.add(change.path)
+            seen.add(name)
             if len(seen) > self._caps.members:
                 raise BoxError(f"the keeper sent more than {self._caps.members} entries")
             self._next()

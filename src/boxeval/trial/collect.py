@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from boxeval.errors import HostileTree
@@ -15,12 +15,17 @@ from boxeval.trial.fixtures import FixtureRef
 from boxeval.trial.patch import OLD_CONTENT, PATCH_BYTES, PatchWriter
 
 
+RECORD_BYTES = 64 * 1024 * 1024
+"""Of changes in a receipt, which is one line of bounded size: paths are repeated there, and escaped."""
+
+
 def collect(context: TrialContext, fixture: FixtureRef, layers: Sequence[str]) -> Collected:
     """Every change that `layers`, topmost first, make to the fixture, sorted by path, and the patch of them.
 
     A tree past a cap is told in the result.
     """
-    last, patch, found = _Last(), PatchWriter(), []
+    last, patch = _Last(), PatchWriter()
+    found: list[Change] = []
 
     def keep(pieces: Iterator[bytes]) -> str:
         return context.blobs.put_stream(last.copied(pieces))[0]
@@ -28,8 +33,8 @@ def collect(context: TrialContext, fixture: FixtureRef, layers: Sequence[str]) -
     caps, nested = context.slot.policy.collect, set[bytes]()
     try:
         stream = context.slot.keeper.collect(layers, fixture.key, caps, keep, OLD_CONTENT)
-        for told in stream:
-            found.append(_change(told))
+        for told, change in _recorded(stream):
+            found.append(change)
             patch.add(told, last.taken())
             nested.update(sub for sub in fixture.submodules if told.change.path.startswith(sub + b"/"))
     except HostileTree as error:
@@ -46,9 +51,24 @@ def collect_step(context: TrialContext, fixture: FixtureRef, layer: str, below: 
     caps = context.slot.policy.collect
     try:
         stream = context.slot.keeper.collect([layer], fixture.key, caps, keep, below=below)
-        return _sorted([_change(told) for told in stream])
+        return _sorted([change for _, change in _recorded(stream)])
     except HostileTree as error:
         return Collected(limit=str(error)[:300])
+
+
+def _recorded(stream: Iterable[Told]) -> Iterator[tuple[Told, Change]]:
+    """Every change with its record. Raises HostileTree at the end of a stream that is too much to record.
+
+    It is counted while it comes: 100,000 names of 4 KiB, escaped, would be more than the controller has memory.
+    """
+    room = RECORD_BYTES
+    for told in stream:
+        change = _change(told)
+        room -= sum(len(text) for text in (change.path, change.link, change.was_link) if text)
+        if room >= 0:
+            yield told, change
+    if room < 0:
+        raise HostileTree(f"more than {RECORD_BYTES} bytes to record")
 
 
 def _sorted(changes: list[Change], patch: Patch | None = None) -> Collected:

@@ -12,16 +12,13 @@ from boxeval.spec.agent_record import AgentRecord, TurnEnd
 from boxeval.spec.box import BoxResult
 from boxeval.spec.trial import Collected, Observations, SetupFault, StepSeen
 from boxeval.trial.agent_turn import DID_NOT_RUN, Said
-from boxeval.trial.collect import collect, collect_step
+from boxeval.trial.collect import RECORD_BYTES, collect, collect_step
 from boxeval.trial.context import TrialContext
 from boxeval.trial.enforce import enforce
 from boxeval.trial.fixtures import FixtureRef
 from boxeval.trial.grade import check_step
 from boxeval.trial.stage import Staged, staged, turns_of
 from boxeval.trial.turn import ModelRoute, missing_directory, take_turn
-
-RECORD_BYTES = 64 * 1024 * 1024
-"""Of all turns in the receipt, which is one line of bounded size: paths are repeated there, and escaped."""
 
 
 class Sequence:
