@@ -14,7 +14,6 @@ from boxeval.trial.context import TrialContext
 from boxeval.trial.fixtures import FixtureRef
 from boxeval.trial.patch import OLD_CONTENT, PATCH_BYTES, PatchWriter
 
-
 RECORD_BYTES = 64 * 1024 * 1024
 """Of changes in a receipt, which is one line of bounded size: paths are repeated there, and escaped."""
 
