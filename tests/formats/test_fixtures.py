@@ -331,7 +331,6 @@ def test_refs_of_a_local_repository_become_commits(
         run_git(repository, "pack-refs", "--all")
     source = git_source(workspace("git", path="repo", checkout=checkout), repository.parent)
     assert source == GitSource(repository, None, expected, checkout)
-    assert not source.moving
 
 
 def test_bare_repositories(repository: Path) -> None:
@@ -371,10 +370,8 @@ def test_reading_refs_runs_nothing_of_the_repository(repository: Path, tmp_path:
     assert not canary.exists()
 
 
-def test_only_a_name_at_a_url_moves() -> None:
+def test_only_a_url_needs_a_network() -> None:
     url = "https://example.org/r.git"
-    assert git_source(workspace("git", url=url, checkout="main"), Path()).moving
-    assert not git_source(workspace("git", url=url, commit="a" * 40), Path()).moving
     assert git_source(workspace("git", url=url, commit="a" * 40), Path()).needs_network
     assert not git_source(workspace("git", url="file:///r.git", commit="a" * 40), Path()).needs_network
 

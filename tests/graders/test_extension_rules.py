@@ -193,6 +193,9 @@ def test_prepared_files_are_what_they_say() -> None:
         check_prepared(prepared(artifact("a"), {**artifact("./a"), "id": "b"}))
     with pytest.raises(ProtocolFault, match="is there twice"):
         check_prepared(prepared(artifact("a"), {**artifact("b"), "id": "a"}))
+    # As a fixture this could not be made, which is the suite's fault elsewhere, and would end the run.
+    with pytest.raises(ProtocolFault, match="'a/b' lies below `a`, which is a file"):
+        check_prepared(prepared(artifact("a"), artifact("a/b")))
 
 
 @pytest.mark.contract("G73")

@@ -111,3 +111,8 @@ def test_a_declared_artifact_that_is_missing_or_unsafe_is_a_grading_error(tree: 
     found = outcome(record(tree=tree))
     assert (found.failure_class, found.grading, found.weight) == ("grader_error", "error", "void")
     assert outcome(record()).task == "passed"
+    # A candidate can bring that about, so nothing that has failed becomes void by it.
+    verify = {"commands": ("true",), "assertions": (samples.wants("latency.wallMs", "lt", 0),)}
+    seen = samples.seen(agent_record=record(tree=tree))
+    failed = samples.trial(samples.task(runner=TASK.runner, verify=verify), seen).outcome
+    assert (failed.failure_class, failed.weight) == ("assertion_failed", "scored")

@@ -46,11 +46,6 @@ class GitSource:
     checkout: str | None
 
     @property
-    def moving(self) -> bool:
-        """Whether the same source may give another tree later, so that it must not be cached."""
-        return self.commit is None
-
-    @property
     def needs_network(self) -> bool:
         """Whether the box that fetches it must reach another host."""
         return self.url is not None and not self.url.startswith("file:")

@@ -8,7 +8,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from boxeval.formats.paths import file_fault, normal
+from boxeval.formats.paths import collisions, file_fault, normal
 from boxeval.graders.extension_exchange import ProtocolFault
 from boxeval.spec.extension import (
     EXTENSION,
@@ -85,6 +85,8 @@ def check_prepared(prepared: PrepareResult) -> dict[str, tuple[int, bytes]]:
         if path in files:
             raise ProtocolFault(f"prepare: artifact {artifact.id!r}: another one has the path {path!r}")
         files[path] = (0o755 if artifact.executable else 0o644, content)
+    for path, said in collisions(files):
+        raise ProtocolFault(f"prepare: {path!r} {said}")
     if sum(len(content) for _, content in files.values()) > ARTIFACT_BYTES:
         raise ProtocolFault(f"prepare: its artifacts have more than {ARTIFACT_BYTES} bytes")
     return files

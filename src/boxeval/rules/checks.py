@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from boxeval.rules import criteria, forbidden, grading
-from boxeval.rules.agent_evidence import unreadable_artifact
 from boxeval.rules.endings import breach, describe, ended_badly, ended_by_memory, lost, one_line
 from boxeval.rules.rows import execution_of, failed, ungraded, void
 from boxeval.rules.turns import Turn, has_boundary, record_of, self_inflicted, turns, unfinished
@@ -249,6 +248,5 @@ _RULES: tuple[Callable[[PlannedTask, Observations], Outcome | None], ...] = (
     grading.lost_step,
     grading.measure,
     criteria.criteria,
-    unreadable_artifact,
     _passed,
 )

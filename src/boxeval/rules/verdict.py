@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from boxeval.rules.agent_evidence import unreadable_artifact
 from boxeval.rules.checks import judge_checks
 from boxeval.rules.metrics import holds
 from boxeval.rules.rows import failed
@@ -37,7 +38,9 @@ def decide(task: PlannedTask, seen: Observations, metrics: Mapping[str, Scalar])
     11. a measure command that could not do its work, if an assertion reads it;
     12. the commands and the checks: one that failed, then a grader that could not do its work, then evidence that
         is missing (`boxeval.rules.criteria`);
-    13. the assertions, in order: unmeasured, then false.
+    13. the assertions, in order: unmeasured, then false;
+    14. a declared part of an agent's home that could not be read whole. It comes last, since a candidate can bring it
+        about: what has failed by anything else has failed.
 
     `expect` and `expectClass` play no part: they matter in the report.
     """
@@ -54,4 +57,4 @@ def decide(task: PlannedTask, seen: Observations, metrics: Mapping[str, Scalar])
             found = "is unmeasured" if value is None else f"is {value!r}, which cannot be compared"
             return failed(task, seen, FailureClass.ASSERTION_UNRESOLVED, f"{wanted}, but it {found}")
         return failed(task, seen, FailureClass.ASSERTION_FAILED, f"{wanted}, but it is {value!r}")
-    return outcome
+    return unreadable_artifact(task, seen) or outcome

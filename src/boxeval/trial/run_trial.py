@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 
 from boxeval.agents.registry import journal_of
-from boxeval.errors import EngineError
+from boxeval.errors import EngineError, FixtureError
 from boxeval.receipts.ledger import utc_now
 from boxeval.rules.message import printed_message
 from boxeval.rules.metrics import measure
@@ -95,6 +95,10 @@ def _observe(context: TrialContext) -> Observations:
             return grade(context, fixture, turns.layers, seen, base, extension)
     except StageFault as error:
         return seen.model_copy(update={"fault": error.fault})
+    except FixtureError as error:
+        # It was good when the run was planned, so somebody writes to its files.
+        fault = SetupFault(failure_class=FailureClass.SETUP_FAILED, detail=str(error)[:300])
+        return seen.model_copy(update={"fault": fault})
     except Cancelled:
         return seen.model_copy(update={"cancelled": True})
     except EngineError as error:
