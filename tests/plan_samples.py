@@ -6,21 +6,11 @@ from typing import Any
 
 from boxeval.rules.planning import PlanInputs, make_plan
 from boxeval.spec.models import Script
-from boxeval.spec.plan import Plan, PlannedImage, PlannedTask, Provenance
+from boxeval.spec.plan import Plan, PlannedImage, PlannedTask
 from boxeval.spec.policy import Limits, Policy
 from boxeval.spec.suite import Suite
+from run_samples import PROVENANCE
 
-PROVENANCE = Provenance(
-    boxeval="0",
-    python="3.11",
-    engine="Docker",
-    engine_version="20.10",
-    runtime="runc",
-    storage_driver="overlay2",
-    cgroup_version="2",
-    kernel="6",
-    architecture="x86_64",
-)
 IMAGES = ("boxeval/base", "boxeval/grader", "task", "target", "defaults", "verify")
 POLICIES = {
     "default": Policy(version=1, id="default", hermetic=False),

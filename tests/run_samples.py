@@ -38,6 +38,17 @@ from grader_fixtures import check
 
 EMPTY = hashlib.sha256(b"").hexdigest()
 NOON = "2025-01-01T12:00:00.000Z"
+PROVENANCE = Provenance(
+    boxeval="0.1.0",
+    python="3.11.2",
+    engine="docker",
+    engine_version="20.10",
+    runtime="runc",
+    storage_driver="overlay2",
+    cgroup_version="2",
+    kernel="6.1",
+    architecture="x86_64",
+)
 
 
 def sha(text: str) -> str:
@@ -226,17 +237,7 @@ def plan(*tasks: PlannedTask, repeats: int = 1, run_id: str = "run-1", **changes
         ),
         "policies": {"default": Policy(version=1, id="default")},
         "images": {"boxeval/base": PlannedImage(name="boxeval/base", image_id="sha256:1")},
-        "provenance": Provenance(
-            boxeval="0.1.0",
-            python="3.11.2",
-            engine="docker",
-            engine_version="20.10",
-            runtime="runc",
-            storage_driver="overlay2",
-            cgroup_version="2",
-            kernel="6.1",
-            architecture="x86_64",
-        ),
+        "provenance": PROVENANCE,
     }
     return Plan(**{**fields, **changes})
 

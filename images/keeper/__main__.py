@@ -100,9 +100,12 @@ class Keeper:
         os.rmdir(place)
 
     def do_fill_layer(self, name, uid, gid, hide):
-        """Receive entries, and let nothing of the layers below show at the paths of `hide`."""
+        """Receive entries, and let nothing of the layers below show at the paths of `hide`.
+
+        They are newer than what a candidate built, or a `make` would take that instead of building from them.
+        """
         upper = os.fsencode(f"{layer_of(name)}/upper")
-        self.plant(Planter(upper, uid, gid))
+        self.plant(Planter(upper, uid, gid, time.time()))
         for path in hide:
             whiteout(os.path.join(upper, b64decode(path)), None)
 

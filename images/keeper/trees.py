@@ -70,10 +70,13 @@ def empty_directory(top):
 
 
 class Planter:
-    """Writes a stream of entries below an empty directory of ours and computes the tree's digest."""
+    """Writes a stream of entries below an empty directory of ours and computes the tree's digest.
 
-    def __init__(self, root, uid, gid):
-        self.root, self.uid, self.gid = root, uid, gid
+    `modified` is what files and directories get as their time.
+    """
+
+    def __init__(self, root, uid, gid, modified=EPOCH):
+        self.root, self.uid, self.gid, self.modified = root, uid, gid, modified
         self.digest = hashlib.sha256()
 
     def note(self, kind, path, mode, value):
@@ -113,7 +116,7 @@ class Planter:
     def finish(self, place, mode):
         os.chown(place, self.uid, self.gid)
         os.chmod(place, mode & 0o777)
-        os.utime(place, (EPOCH, EPOCH))
+        os.utime(place, (self.modified, self.modified))
 
 
 def parents_first(root):

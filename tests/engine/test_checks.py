@@ -111,6 +111,7 @@ CHECKS: dict[str, tuple[str, list[Row]]] = {
                 expectRegex=f"OF_THE_GRADER=yes[^]*{ORACLE}",
             ),
             shell("own-files", f"cat {' '.join(OWN_FILES)}", "passed", expectExact="\n".join("123456")),
+            shell("newest", "test oracle.txt -nt trap.sh", "passed"),
             shell("frozen", 'was=$(cat flip); sleep 0.3; test "$was" = "$(cat flip)"', "passed"),
             shell("network", SERVER, "passed", expectRegex="^one$"),
         ],
