@@ -16,7 +16,8 @@ from boxeval.spec.case_run import CaseRun, Route
 from boxeval.spec.plan import Plan, PlannedImage, PlannedTask
 from boxeval.spec.policy import Limits, Policy
 from boxeval.spec.suite import Suite
-from plan_samples import IMAGES, POLICIES, PROVENANCE, inputs, only, plan, script, suite, task
+from plan_samples import IMAGES, POLICIES, inputs, only, plan, script, suite, task
+from run_samples import PROVENANCE
 
 CASE = CaseRun(
     condition="passive",
