@@ -78,94 +78,83 @@ def gone(engine: Engine, run_id: str) -> bool:
     )
 
 
-@pytest.mark.contract("P16", "P22", "P19")
-def test_a_killed_run_disturbs_neither_the_next_one_nor_other_people(
-    tmp_path: Path, engine: Engine, settings: Settings, grader_image: ImageInfo
-) -> None:
-    """Known failures C1 and C3: two runs share a home and its results directory, and one of them is killed."""
+@pytest.fixture
+def bystanders(engine: Engine, grader_image: ImageInfo) -> Iterator[None]:
+    """What other people have on the engine: a stopped container and a volume with names like ours, and 30 networks.
+
+    All must be there in the end, as they were.
+    """
     api, name = engine.api, f"bystander-{os.getpid()}"
-    container = api.create_container(grader_image.image_id, ["true"], name=f"boxeval-{name}")
+    container = api.create_container(grader_image.image_id, ["true"], name=f"boxeval-{name}")["Id"]
     api.create_volume(f"boxeval-{name}")
-    network = api.create_network(name)
-    suite = write_suite(tmp_path, TWO)
+    networks = []
     try:
-        with (
-            boxeval(settings, str(suite), "--jobs", "1") as one,
-            boxeval(settings, str(suite), "--jobs", "1") as two,
-        ):
-            kill_after_the_first_trial(one)
-            _, said = two.communicate(timeout=120)
-        assert two.returncode == 0, said
-        found = {run: verified(settings, run) for run in settings.runs_dir.iterdir()}
-        (whole,) = [run for run, seen in found.items() if seen.complete]
-        (killed,) = [run for run, seen in found.items() if not seen.complete]
-        assert whole.name not in killed.name
-        assert found[killed].missing == ("slow[local]#1",)
-        until = time.monotonic() + 30
-        while not gone(engine, found[killed].plan.run_id):
-            assert time.monotonic() < until, "the watchdog left something"
-            time.sleep(0.1)
-        with boxeval(settings, "--resume", found[killed].plan.run_id) as again:
-            _, said = again.communicate(timeout=120)
-        assert again.returncode == 0, said
-        assert verified(settings, killed).complete
-        assert api.inspect_container(container["Id"])["State"]["Status"] == "created"
+        for number in range(30):
+            pool = IPAMConfig(pool_configs=[IPAMPool(subnet=f"10.213.{number}.0/28")])
+            networks.append(api.create_network(f"{name}-{number}", ipam=pool)["Id"])
+        yield
+        assert api.inspect_container(container)["State"]["Status"] == "created"
         assert api.inspect_volume(f"boxeval-{name}")["Name"] == f"boxeval-{name}"
-        assert api.inspect_network(network["Id"])["Name"] == name
+        assert all(api.inspect_network(network)["Id"] == network for network in networks)
     finally:
-        api.remove_container(container["Id"], force=True)
+        api.remove_container(container, force=True)
         api.remove_volume(f"boxeval-{name}")
-        api.remove_network(network["Id"])
+        for network in networks:
+            api.remove_network(network)
 
 
-@pytest.mark.contract("P19")
-def test_a_changed_suite_is_refused_by_name_and_of_two_resumes_one_runs(
+@pytest.mark.contract("P16", "P22", "P19")
+@pytest.mark.usefixtures("bystanders")
+def test_a_killed_run_disturbs_nobody_and_is_resumed_once_and_unchanged(
     tmp_path: Path, engine: Engine, settings: Settings
 ) -> None:
+    """Known failures C1, C3 and C6: two runs share a home and its results directory, and one of them is killed.
+
+    A changed suite is refused by name, and of two resumes at once one runs.
+    """
     suite = write_suite(tmp_path, TWO)
-    with boxeval(settings, str(suite), "--jobs", "1") as first:
-        kill_after_the_first_trial(first)
-    (directory,) = settings.runs_dir.iterdir()
-    ledger = (directory / "ledger.jsonl").read_bytes()
-    right = suite.read_text()
-    suite.write_text("# a comment\n" + right.replace('"sleep 2"', '"sleep 3"').replace("a: ", "b: ", 1))
-    with boxeval(settings, "--resume", directory.name) as refused:
-        _, said = refused.communicate(timeout=60)
-    assert refused.returncode == 2
-    assert 'task slow[local].runner.command was "sleep 2", is "sleep 3"' in said
-    assert "task quick[local].workspace.files.a was" in said
-    assert (directory / "ledger.jsonl").read_bytes() == ledger
-    suite.write_text("# a comment\n" + right)
     with (
-        boxeval(settings, "--resume", directory.name) as one,
-        boxeval(settings, "--resume", directory.name) as two,
+        boxeval(settings, str(suite), "--jobs", "1") as one,
+        boxeval(settings, str(suite), "--jobs", "1") as two,
+    ):
+        kill_after_the_first_trial(one)
+        _, said = two.communicate(timeout=120)
+    assert two.returncode == 0, said
+    found = {run: verified(settings, run) for run in settings.runs_dir.iterdir()}
+    (whole,) = [run for run, seen in found.items() if seen.complete]
+    (killed,) = [run for run, seen in found.items() if not seen.complete]
+    assert whole.name not in killed.name
+    assert found[killed].missing == ("slow[local]#1",)
+    until = time.monotonic() + 30
+    while not gone(engine, found[killed].plan.run_id):
+        assert time.monotonic() < until, "the watchdog left something"
+        time.sleep(0.1)
+    refuses_a_changed_suite(settings, suite, killed)
+    with (
+        boxeval(settings, "--resume", killed.name) as one,
+        boxeval(settings, "--resume", killed.name) as two,
     ):
         ends = [(process.communicate(timeout=120)[1], process.returncode) for process in (one, two)]
     assert sorted(code for _, code in ends) == [0, 2], ends
     (said,) = [said for said, code in ends if code == 2]
     assert "another boxeval is running this run" in said
-    found = verified(settings, directory)
-    assert found.complete
-    assert [(t.task, t.attempt) for t in found.trials] == [("quick", 1), ("slow", 1)]
-    assert gone(engine, found.plan.run_id)
+    resumed = verified(settings, killed)
+    assert resumed.complete
+    assert [(t.task, t.attempt) for t in resumed.trials] == [("quick", 1), ("slow", 1)]
+    assert gone(engine, resumed.plan.run_id)
+    assert not engine.api.networks(filters={"label": RUN})
 
 
-def test_thirty_networks_of_others_are_no_matter(tmp_path: Path, engine: Engine, settings: Settings) -> None:
-    """Known failure C6: boxes need no address pool."""
-    api = engine.api
-    made = []
-    try:
-        for number in range(30):
-            pool = IPAMConfig(pool_configs=[IPAMPool(subnet=f"10.213.{number}.0/28")])
-            made.append(api.create_network(f"others-{os.getpid()}-{number}", ipam=pool)["Id"])
-        end, found = run(write_suite(tmp_path, TWO), settings)
-        assert found.complete
-        assert end.left_behind == ()
-        assert not api.networks(filters={"label": RUN})
-        assert all(api.inspect_network(network)["Id"] == network for network in made)
-    finally:
-        for network in made:
-            api.remove_network(network)
+def refuses_a_changed_suite(settings: Settings, suite: Path, run: Path) -> None:
+    ledger, right = (run / "ledger.jsonl").read_bytes(), suite.read_text()
+    suite.write_text("# a comment\n" + right.replace('"sleep 2"', '"sleep 3"').replace("a: ", "b: ", 1))
+    with boxeval(settings, "--resume", run.name) as refused:
+        _, said = refused.communicate(timeout=60)
+    assert refused.returncode == 2
+    assert 'task slow[local].runner.command was "sleep 2", is "sleep 3"' in said
+    assert "task quick[local].workspace.files.a was" in said
+    assert (run / "ledger.jsonl").read_bytes() == ledger
+    suite.write_text("# a comment\n" + right)
 
 
 @pytest.mark.slow
