@@ -42,8 +42,34 @@ for _ in range(20_000):
     os.mkdir('d')
     os.chdir('d')
 """
+SWAP = """
+import os, signal, subprocess, sys, time
+if len(sys.argv) == 1:
+    subprocess.Popen([sys.executable, '-c', sys.orig_argv[2], 'again'], start_new_session=True)
+    time.sleep(0.5)
+    sys.exit()
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+graded, guarded = open('answer', 'a'), open('guard', 'a')
+os.mkdir('out')
+open('out/passwd', 'w').close()
+while True:
+    os.rename('out', 'real')
+    os.symlink('/etc', 'out')
+    os.unlink('out')
+    os.rename('real', 'out')
+    for file in graded, guarded:
+        print('more', file=file, flush=True)
+"""
+FROZEN = (
+    "cp answer /tmp/before; sleep 0.5; cmp answer /tmp/before; grep -q more answer; test $(cat guard) = safe"
+)
 SUITE = f"""\
 tasks:
+  - id: swaps
+    workspace: {{kind: inline, files: {{answer: "one\\n", guard: "safe\\n"}}}}
+    protect: [guard]
+    runner: {{kind: external-command, command: python3, args: ["-c", {json.dumps(SWAP)}]}}
+    verify: {{commands: [{json.dumps(FROZEN)}]}}
   - id: names
     workspace: &w {{kind: inline, files: {{a.txt: "one\\n"}}}}
     runner: {{kind: external-command, command: python3, args: ["-c", {json.dumps(MAKE)}]}}
@@ -132,6 +158,27 @@ def test_thousands_of_entries_after_it_in_the_same_slot(finished: VerifiedRun) -
     trial = trial_of(finished, "many")
     assert trial.outcome.task == "passed", trial.outcome
     assert trial.metrics["patch.filesChanged"] == 5000
+
+
+def test_nothing_is_collected_before_what_swaps_it_is_dead(finished: VerifiedRun) -> None:
+    """Known failures A9 and D2: a process of another session, deaf to SIGTERM, holds files and swaps a directory for a
+    link to /etc, again and again.
+    """
+    trial = trial_of(finished, "swaps")
+    assert trial.outcome.task == "passed", trial.outcome
+    agent, seen = trial.observations.agent, trial.observations
+    assert agent
+    assert (agent.orphans, agent.survivors, agent.settled) == (1, 0, True)
+    assert seen.collected
+    assert seen.enforced
+    assert [path.path for path in seen.enforced.restored] == ["guard"]
+    changes = {change.path: change for change in seen.collected.changes}
+    assert changes.keys() <= {"answer", "guard", "out", "out/passwd", "real", "real/passwd"}
+    assert {change.link for change in changes.values()} <= {None, "/etc"}
+    patch = seen.collected.patch
+    assert patch
+    assert patch.sha256
+    assert b"root:" not in finished.blobs.get(patch.sha256)
 
 
 def test_nothing_of_the_host_is_read_through_links(finished: VerifiedRun) -> None:

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from images_registry import Registry, layer
@@ -15,6 +16,8 @@ from boxeval.sandbox.engine import Engine, engine_errors
 from boxeval.sandbox.image_info import inspect
 from boxeval.sandbox.images import ensure, list_images
 from boxeval.sandbox.pull import RegistryError
+from boxeval.verdicts.aggregate import aggregate, exit_code
+from engine_runs import forget, run, settings_in, write_suite
 
 WORDS = {"x86_64": "amd64", "aarch64": "arm64"}
 PLAIN = {"Env": ["PATH=/own/bin:/bin", "LANG=C"], "Volumes": {"/data": {}}}
@@ -140,6 +143,44 @@ def test_a_base_that_cannot_be_had_has_no_substitute(
     with pytest.raises(ImageError, match="no such image here"):
         ensure(engine, "boxeval/grader", note=lambda _: None)
     assert not any(image.current for image in list_images(engine))
+
+
+def test_trials_whose_image_cannot_be_had_are_void_at_once_and_named(
+    engine: Engine, registry: Registry, name: str, tmp_path: Path, cache: Path
+) -> None:
+    """Known failure C10: a missing tag, another architecture, a registry that is down. None becomes a score."""
+    registry.put(repository(name), "s390x", content(), PLAIN)
+    images = {"tag": f"{registry.name}/none:v1", "architecture": name, "registry": "localhost:1/x:y"}
+    task = """
+      - id: {}
+        image: "{}"
+        workspace: {{kind: inline, files: {{a: "one\\n"}}}}
+        runner: {{kind: external-command, command: "true"}}
+        verify: {{commands: ["true"]}}
+    """
+    suite = write_suite(tmp_path, "tasks:" + "".join(task.format(*pair) for pair in images.items()))
+    settings = settings_in(tmp_path / "bx", cache)
+    try:
+        end, verified = run(suite, settings)
+    finally:
+        forget(settings)
+    said = {
+        "tag": "no such image here or in 127.0.0.1",
+        "architecture": f"made for s390x, this engine runs {ours(engine)}",
+        "registry": "the registry localhost:1 cannot be reached",
+    }
+    for trial in verified.trials:
+        outcome = trial.outcome
+        assert (outcome.task, outcome.failure_class, outcome.weight) == (
+            "not_assessed",
+            "command_error",
+            "void",
+        )
+        assert said[trial.task] in (outcome.detail or "")
+        assert trial.observations.agent is None, "nothing has run"
+    report = aggregate(verified)
+    assert (exit_code(report), report.totals.void, report.totals.pass_rate) == (3, 3, None)
+    assert end.left_behind == ()
 
 
 @pytest.mark.slow

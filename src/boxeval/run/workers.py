@@ -187,6 +187,7 @@ class Worker(threading.Thread):
             task=task,
             slot=slot,
             images=shared.images,
+            planned_images=shared.plan.images,
             fixtures=shared.fixtures,
             extensions=shared.extensions,
             blobs=shared.ledger.blobs,

@@ -14,7 +14,7 @@ from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.reaper import Reaper
 from boxeval.sandbox.slot import Slot
 from boxeval.spec.outcome import FailureClass
-from boxeval.spec.plan import PlannedTask, PlannedTrial
+from boxeval.spec.plan import PlannedImage, PlannedTask, PlannedTrial
 from boxeval.trial.cancel import Cancel
 from boxeval.trial.extension import ExtensionStore
 from boxeval.trial.fault import StageFault
@@ -51,6 +51,7 @@ class TrialContext:
     task: PlannedTask
     slot: Slot
     images: Mapping[str, ImageInfo]
+    planned_images: Mapping[str, PlannedImage]
     fixtures: FixtureStore
     extensions: ExtensionStore
     blobs: BlobStore
@@ -74,8 +75,9 @@ class TrialContext:
         return (task.agent_timeout_ms + task.grader_timeout_ms + steps_ms) / 1000 + 900
 
     def image(self, name: str) -> ImageInfo:
-        """A resolved image. Its absence was noted when the run was planned."""
+        """A resolved image. Why it could not be had was found out when the run was planned."""
         try:
             return self.images[name]
         except KeyError:
-            raise StageFault(FailureClass.COMMAND_ERROR, f"image {name} is not available") from None
+            why = self.planned_images[name].fault if name in self.planned_images else None
+            raise StageFault(FailureClass.COMMAND_ERROR, f"image {why or name}"[:300]) from None
