@@ -43,8 +43,8 @@ def test_a_killed_child_leaves_the_parent_s_exit_code(make_box: MakeBox) -> None
 
 @pytest.mark.contract("P18")
 def test_forks_without_end(make_box: MakeBox) -> None:
-    """Known failure B8: the slot is good for the next box, again and again, and the controller's descriptors stay flat."""
-    bomb = "bomb() { bomb | bomb & }; bomb; sleep 0.4; exit 0"
+    """Known failure B8: the slot is good for the next box, again and again, and our descriptors stay flat."""
+    bomb = "bomb() { bomb | bomb & }; bomb; sleep 0.2; exit 0"
     descriptors = []
     for number in range(3):
         _, end = play(make_box(name=f"bomb{number}"), bomb, timeout_ms=15_000)
@@ -53,9 +53,8 @@ def test_forks_without_end(make_box: MakeBox) -> None:
         command, _ = play(make_box(name=f"next{number}"), "echo fine")
         assert command.stdout.kept == b"fine\n"
         descriptors.append(open_files())
-    # Two boxes a round are held by the fixture until the end of the test, each by its connection.
-    first, second, third = descriptors
-    assert third - second == second - first <= 4
+    # Two boxes a round are kept until the end of the test, each with its connection; the first rounds fill the pool.
+    assert descriptors[2] - descriptors[1] <= 2
 
 
 FILL = r"""
