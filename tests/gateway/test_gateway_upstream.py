@@ -306,3 +306,74 @@ def test_a_key_that_a_provider_gives_away_does_not_reach_the_candidate(is_redact
         log = gateway.close_route(route.token).log
     assert (KEY.encode() not in body) is is_redacted
     assert (KEY.encode() not in log) is is_redacted
+
+
+HOSTED: dict[str, list[dict[str, Any]]] = {
+    "chat": [{"type": "web_search"}],
+    "responses": [
+        {"type": "web_search"},
+        {"type": "mcp", "server_label": "x", "server_url": "https://attacker.example"},
+        {"type": "code_interpreter", "container": {"type": "auto"}},
+        {"type": "shell", "environment": {"type": "container_auto"}},
+        {"type": "invented_later"},
+    ],
+    "messages": [{"type": "web_search_20250305", "name": "w"}, {"type": "web_fetch_20250910", "name": "f"}],
+}
+OWN: dict[str, list[dict[str, Any]]] = {
+    "chat": [{"type": "function", "function": {"name": "bash"}}],
+    "responses": [{"type": "function", "name": "sh"}, {"type": "custom", "name": "p"}, {"type": "shell"}],
+    "messages": [{"name": "Bash", "input_schema": {}}, {"type": "bash_20250124", "name": "bash"}],
+}
+FETCHED: dict[str, dict[str, Any]] = {
+    "chat": {"type": "image_url", "image_url": {"url": "https://attacker.example/?what=it+saw"}},
+    "responses": {"type": "input_file", "file_url": "https://attacker.example/"},
+    "messages": {"type": "image", "source": {"type": "url", "url": "https://attacker.example/"}},
+}
+
+
+@pytest.mark.parametrize("wire", ASK)
+def test_a_provider_searches_fetches_and_runs_nothing_for_a_candidate(wire: str) -> None:
+    spaced = {"type": "namespace", "name": "n", "tools": [*OWN[wire], *HOSTED[wire]]}
+    keys = {
+        "web_search_options": {},
+        "mcp_servers": [{"url": "https://attacker.example"}],
+        "prompt": {"id": "x"},
+    }
+    with provider(answers()) as playing, reached(playing) as (gateway, route):
+        ASK[wire](
+            gateway.socket_path, route.path, model=NAME, tools=[*OWN[wire], *HOSTED[wire], spaced], **keys
+        )
+        ASK[wire](gateway.socket_path, route.path, model=NAME, tools=HOSTED[wire], tool_choice="auto")
+        (_, _, first), (_, _, second) = playing.asked
+        log = gateway.close_route(route.token).log
+    assert first["tools"] == [*OWN[wire], {**spaced, "tools": OWN[wire]}]
+    assert not first.keys() & keys.keys()
+    assert not second.keys() & {"tools", "tool_choice"}
+    kinds = [tool["type"] for tool in HOSTED[wire]]
+    assert json.loads(log.splitlines()[1])["withheld"] == kinds
+
+
+@pytest.mark.parametrize("wire", ASK)
+def test_a_provider_is_not_sent_to_a_place_and_may_have_the_content(wire: str) -> None:
+    field = "input" if wire == "responses" else "messages"
+
+    def asking(part: dict[str, Any]) -> Any:
+        content = [
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [part]}]}
+        ]
+        return ASK[wire](gateway.socket_path, route.path, model=NAME, **{field: content})
+
+    inside = json.loads(
+        json.dumps(FETCHED[wire]).replace("https://attacker.example/", "data:image/png;base64,AA==")
+    )
+    with provider(answers()) as playing, reached(playing) as (gateway, route):
+        refused = asking(FETCHED[wire])
+        assert (refused.status, b"hosted_refused" in refused.body, playing.asked) == (400, True, [])
+        assert (
+            asking(inside if wire != "messages" else {"type": "text", "text": "https://x.example"}).status
+            == 200
+        )
+        # What a tool is called with is no place to fetch from.
+        call = {"type": "tool_use", "id": "c", "name": "n", "input": FETCHED[wire]}
+        if wire == "messages":
+            assert asking(call).status == 200

@@ -82,10 +82,11 @@ class Answer:
 
 
 class Relay(Protocol):
-    """An answer that arrives while it is passed on."""
+    """An answer that arrives while it is passed on. `withheld` names what of the request did not go to the provider."""
 
     status: int
     content_type: str
+    withheld: tuple[str, ...]
 
     def open(self) -> None:
         """Ask, and wait for the head of the answer. Raises `WireError`."""

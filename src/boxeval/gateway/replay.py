@@ -93,6 +93,8 @@ class ReplayModel:
 class ReplayedRelay:
     """A recorded answer. It costs nothing, and its tokens are counted as they were told."""
 
+    withheld: tuple[str, ...] = ()
+
     def __init__(self, exchange: Exchange) -> None:
         self.status, self.content_type = exchange.status, exchange.content_type
         self._body = exchange.body

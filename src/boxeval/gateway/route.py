@@ -230,6 +230,7 @@ class RouteState:
 
         def done(relayed: Relayed, fault: ModelError | None) -> None:
             spent = relayed.spent(len(exchange.request.body))
+            exchange.withheld = relay.withheld
             exchange.answered = bytes(relayed.kept).decode("utf-8", "backslashreplace")
             with self._lock:
                 self._relays.discard(relayed)
@@ -303,6 +304,7 @@ class RouteState:
             "path": f"/v1{request.endpoint}",
             "headers": {name: value for name, value in request.headers.items() if name in KEPT_HEADERS},
             "status": status,
+            **({"withheld": exchange.withheld} if exchange.withheld else {}),
         }
         self._log.add(entry, request.body, exchange.parsed, exchange.answered)
 
@@ -310,7 +312,7 @@ class RouteState:
 class _Exchange:
     """A request on its way, with the JSON of both bodies as far as it is known."""
 
-    __slots__ = ("answered", "is_relayed", "number", "parsed", "request", "started_ns", "weight")
+    __slots__ = ("answered", "is_relayed", "number", "parsed", "request", "started_ns", "weight", "withheld")
 
     def __init__(self, request: Request, number: int) -> None:
         self.request, self.number = request, number
@@ -319,6 +321,7 @@ class _Exchange:
         self.answered: Any = None
         self.weight = 0
         self.is_relayed = False
+        self.withheld: tuple[str, ...] = ()
 
 
 def _too_much(code: str, message: str, is_final: bool) -> RequestError:

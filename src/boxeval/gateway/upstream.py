@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
+from boxeval.gateway.hosted import confined
 from boxeval.gateway.interface import ModelError, Question, RequestError, Usage, WireError
 from boxeval.gateway.json_body import at
 from boxeval.gateway.keyring import Secret
@@ -49,7 +50,10 @@ class UpstreamModel:
         self._place, self._key, self._redact, self._whole = place, key, redact, whole
 
     def serve(self, question: Question) -> HttpRelay:
-        """The way to an answer. Raises `RequestError` for a protocol that the provider does not speak."""
+        """The way to an answer.
+
+        Raises `RequestError` for a protocol that the provider does not speak, and for what it would fetch.
+        """
         wires = wires_of(self._place.base_url)
         if question.wire.name not in wires:
             spoken = ", ".join(sorted(wires))
@@ -74,6 +78,8 @@ class HttpRelay:
         whole: Whole | None,
     ) -> None:
         self.status, self.content_type = 0, ""
+        data, self.withheld = confined(question.wire.name, question.data)
+        self._data = {**data, "model": place.model}
         self._place, self._key, self._redact, self._question, self._whole = (
             place,
             key,
@@ -156,10 +162,10 @@ class HttpRelay:
         return connection.getresponse()
 
     def _body(self) -> bytes:
-        data: dict[str, Any] = {**self._question.data, "model": self._place.model}
+        data: dict[str, Any] = self._data
         if self._question.wire.name == "chat" and self._question.asked.stream:
             # Without it a stream of this protocol does not say what it has used.
-            data["stream_options"] = {**(data.get("stream_options") or {}), "include_usage": True}
+            data = {**data, "stream_options": {**(data.get("stream_options") or {}), "include_usage": True}}
         return compact(data)
 
     def _headers(self) -> dict[str, str]:
