@@ -1,9 +1,9 @@
 """What a provider would do for a request beside answering it: search, fetch, run or connect, with a network of its own.
 
-A candidate without a network must not have that one instead (docs/adr/0019-hosted-tools.md). It writes its requests
-itself, whatever its agent does, so this is decided on the way to the provider. Tools that a provider would run are taken
-out, since some agents offer them by default; places that it would fetch from are refused. What is not known to be
-harmless is taken for a tool of the provider's.
+A candidate without a network must not have that one instead (docs/adr/0019-hosted-tools.md). It can write its requests
+itself, whatever its agent does, so this is decided on the way to the provider. Tools that a provider would run are
+taken out, since some agents offer them by default; places that it would fetch from are refused. What is not known to
+be harmless is taken for a tool of the provider's.
 """
 
 from __future__ import annotations
