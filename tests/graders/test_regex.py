@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from pathlib import Path
@@ -136,6 +137,15 @@ def test_a_message_of_many_bytes_is_read_whole(grades: Grades) -> None:
     """Known failure F12: characters of three bytes, split wherever a pipe splits."""
     assert grades("€" * 100_000, "regex", pattern="^€{100000}$", flags="u") == "passed"
     assert grades("x" * (8 * 1024 * 1024 - 1) + "y", "regex", pattern="y$") == "passed"
+
+
+def test_a_message_of_any_bytes_has_a_verdict(grades: Grades) -> None:
+    """Known failure F12: noise, NULs, and JSON behind a byte order mark."""
+    noise = random.Random(12).randbytes(1024 * 1024)
+    assert grades(noise, "regex", pattern="x", negate=True) == "failed"
+    assert grades(noise, "output", validJson=True) == "failed"
+    assert grades("a\0b", "regex", pattern="^a\\0b$") == "passed"
+    assert grades('\ufeff{"a": 1}', "json", pointer="/a", equals=1) == "passed"
 
 
 @pytest.mark.slow

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 import report_samples
-from boxeval.reports import junit, md
+from boxeval.reports import cases, junit, md
 from boxeval.reports.escape import escape
 from boxeval.reports.formats import Format, render
 from boxeval.reports.live import Lines
 from boxeval.reports.show import render_run, render_trial
 from boxeval.reports.text import render_verified
+from boxeval.spec.case_result import CaseOutcome, CaseResult, CaseTrial, CheckLine, Diagnostic
 from boxeval.verdicts.aggregate import aggregate
 
 VISIBLE = re.compile(
@@ -46,6 +47,28 @@ def test_detailed_views_are_visible(tmp_path: Path) -> None:
     assert_visible(render_verified(run))
     for trial in run.trials:
         assert_visible(render_trial(run, trial))
+
+
+def test_results_of_cases_are_visible() -> None:
+    """Known failures G1 and G2, in what `boxeval run --case-file` prints."""
+    forged = "ok\x1b[2K\x1b[1A\rpassed\x1b]52;c;eA==\x07 \u202edessap\ud800\ufffe\0\n  trial 2: passed"
+    check = CheckLine(id="c", grader="boxeval.regex", status="failed", reason=forged)
+    states = {"execution": "completed", "grading": "completed", "task": "failed"}
+    trial = CaseTrial.model_validate(
+        {
+            **states,
+            **dict.fromkeys(("duration_ms", "input_tokens", "output_tokens", "cost_usd")),
+            "trial": 1, "trial_id": "t", "detail": forged, "checks": (check,),
+        }
+    )
+    outcome = {"case_id": "a", "identity": "0" * 64, "dimensions": {}, "passed": 0, "planned": 1}
+    figures = dict.fromkeys(("pass_rate", "duration_ms", "input_tokens", "output_tokens", "cost_usd"))
+    case = CaseOutcome.model_validate({**states, **outcome, **figures, "trials": (trial,)})
+    broken = Diagnostic(code="invalid", message=forged)
+    for more in ({"cases": (case,), "run_id": forged}, {"diagnostic": broken}):
+        told = cases.render([CaseResult.model_validate({**states, "exit_code": 1, **more})])
+        assert_visible(told)
+        assert "  trial 2: passed" not in told.splitlines()
 
 
 def test_hostile_names_stay_distinguishable(tmp_path: Path) -> None:
