@@ -58,7 +58,10 @@ def test_results_of_cases_are_visible() -> None:
         {
             **states,
             **dict.fromkeys(("duration_ms", "input_tokens", "output_tokens", "cost_usd")),
-            "trial": 1, "trial_id": "t", "detail": forged, "checks": (check,),
+            "trial": 1,
+            "trial_id": "t",
+            "detail": forged,
+            "checks": (check,),
         }
     )
     outcome = {"case_id": "a", "identity": "0" * 64, "dimensions": {}, "passed": 0, "planned": 1}

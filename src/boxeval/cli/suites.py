@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from boxeval.cli.output import say, say_json, warn
+from boxeval.cli.output import camel, say, say_json, warn
 from boxeval.cli.places import Json, SuiteArgument, SuiteOption, suite_file
 from boxeval.reports.escape import escape
 
@@ -20,6 +20,7 @@ schema_app = typer.Typer(no_args_is_help=True, help="Print JSON Schemas, for edi
 def add_to(app: typer.Typer) -> None:
     """Add these commands."""
     app.command()(validate)
+    app.command()(check)
     app.add_typer(schema_app, name="schema")
 
 
@@ -65,6 +66,37 @@ def validate(suite: SuiteArgument = None, suite_option: SuiteOption = None, as_j
     for warning in warnings:
         warn(f"warning: {warning}")
     say(f"{escape(str(path))}: good: {plural(tasks, 'task')} for {plural(targets, 'target')}")
+
+
+def check(
+    suite: SuiteArgument = None,
+    suite_option: SuiteOption = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, metavar="N", help="Trials at a time.")] = None,
+    as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing before the result.")] = False,
+) -> None:
+    """Run a suite's own solutions, and candidates that do nothing. Exits 1 if one does not end as it should."""
+    import sys
+
+    from boxeval.errors import IncompleteError
+    from boxeval.reports.live import watching
+    from boxeval.run.reference_check import check_references
+    from boxeval.run.signals import watched
+    from boxeval.settings import load_settings
+
+    path, settings = suite_file(suite, suite_option), load_settings()
+    with watched() as signals, watching(sys.stderr, quiet=quiet) as watcher:
+        found = check_references(path, watcher, settings, signals, jobs)
+    if as_json:
+        say_json({"ok": all(one.good for one in found), "checks": [camel(one) for one in found]})
+    else:
+        words = {True: "ok", False: "RED", None: "void"}
+        for one in found:
+            say(f"{words[one.good]:<4}  {escape(one.key)}: {escape(one.detail)}")
+    if any(one.good is False for one in found):
+        raise typer.Exit(1)
+    if any(one.good is None for one in found):
+        raise typer.Exit(IncompleteError.exit_code)
 
 
 def _problem(problem: Problem) -> dict[str, object]:

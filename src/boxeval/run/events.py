@@ -15,7 +15,8 @@ from boxeval.spec.trial import Trial
 class RunRequest:
     """One `boxeval run`, as the command line understood it. Empty tuples select everything.
 
-    With `case`, `suite` is the case file and nothing else of a suite's selection is used.
+    With `case`, `suite` is the case file and nothing else of a suite's selection is used. With `idle` every candidate
+    does nothing.
     """
 
     suite: Path
@@ -34,6 +35,7 @@ class RunRequest:
     case: CaseChoices | None = None
     keyring_file: Path | None = None
     record: Path | None = None
+    idle: bool = False
 
 
 @dataclass(frozen=True, slots=True)

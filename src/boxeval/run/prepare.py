@@ -13,6 +13,7 @@ from pathlib import Path
 from boxeval import __version__
 from boxeval.errors import ImageError, UsageError
 from boxeval.formats.fixtures import Fixture, GitSource, fixture_recipe
+from boxeval.formats.references import idle
 from boxeval.formats.sources import read_extensions, read_sources
 from boxeval.formats.suite_v2 import load_suite
 from boxeval.gateway.sources import Sources as ModelSources
@@ -77,6 +78,7 @@ def prepare(
     if request.case:
         case = prepare_case(request.case, settings, supply(request.case, settings, watcher.note))
     loaded = case.suite if case else load_suite(request.suite)
+    loaded = idle(loaded) if request.idle else loaded
     keys = (request.key_file, "--key"), (request.keyring_file, "--keyring")
     refuse_mounts(loaded, settings, (request.out, "--out"), *keys)
     for note in case.notes if case else ():
