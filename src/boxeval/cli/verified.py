@@ -62,9 +62,17 @@ def read_run(run: str, files: list[Path] | None = None, checkpoint: str | None =
 
 def verified(directory: Path, trust: Trust, checkpoint: str | None) -> VerifiedRun:
     """Verify a run, and grade again what its graders made of texts."""
+    from boxeval.agents.again import record_fault
     from boxeval.graders.examiner import Examiner
     from boxeval.graders.extension_again import extension_fault
     from boxeval.receipts.verify import verify
 
     with Examiner() as examiner:
-        return verify(directory, trust, checkpoint=checkpoint, regrade=examiner.grade, reread=extension_fault)
+        return verify(
+            directory,
+            trust,
+            checkpoint=checkpoint,
+            regrade=examiner.grade,
+            reread=extension_fault,
+            retell=record_fault,
+        )

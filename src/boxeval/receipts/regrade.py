@@ -19,17 +19,36 @@ Reread = Callable[[ExtensionUse, ExtensionSeen, Callable[[str], bytes]], str | N
 """What of an extension's results does not follow from its answers, which are read by their digests."""
 
 
+Retell = Callable[[PlannedTask, Observations, Callable[[str], bytes]], str | None]
+"""What of an agent's record does not follow from its streams and session files."""
+
+
 class Regrading:
     """Holds sealed verdicts against what grading gives now. Adds to `notes` what it could not hold."""
 
     def __init__(
-        self, blobs: BlobStore, regrade: Regrade | None, reread: Reread | None, notes: list[str]
+        self,
+        blobs: BlobStore,
+        regrade: Regrade | None,
+        reread: Reread | None,
+        retell: Retell | None,
+        notes: list[str],
     ) -> None:
-        self._blobs, self._regrade, self._reread, self._notes = blobs, regrade, reread, notes
+        self._blobs, self._regrade, self._reread, self._retell = blobs, regrade, reread, retell
+        self._notes = notes
 
     def fault(self, place: PlannedTrial, task: PlannedTask, trial: Trial) -> str | None:
         """A verdict that does not follow from its evidence; None if all do."""
-        return self._texts(place, task, trial) or self._extension(place, task, trial)
+        faults = (self._agent, self._texts, self._extension)
+        return next((fault for look in faults if (fault := look(place, task, trial))), None)
+
+    def _agent(self, place: PlannedTrial, task: PlannedTask, trial: Trial) -> str | None:
+        if trial.observations.agent_record is None:
+            return None
+        if self._retell is None:
+            self._notes.append(f"{place.key}: the agent's stream was not read again")
+            return None
+        return self._retell(task, trial.observations, self._blobs.get)
 
     def _extension(self, place: PlannedTrial, task: PlannedTask, trial: Trial) -> str | None:
         seen, use = trial.observations.extension, task.verify.extension

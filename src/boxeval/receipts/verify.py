@@ -22,7 +22,7 @@ from boxeval.receipts.closing import check_checkpoint, check_closings, check_tim
 from boxeval.receipts.evidence import referenced_blobs
 from boxeval.receipts.human import people_fault
 from boxeval.receipts.ledger import BLOBS, CHECKPOINT, LEDGER, PLAN
-from boxeval.receipts.regrade import Regrade, Regrading, Reread
+from boxeval.receipts.regrade import Regrade, Regrading, Reread, Retell
 from boxeval.receipts.storage import read_regular
 from boxeval.receipts.trust import Trust
 from boxeval.rules import chaos
@@ -76,6 +76,7 @@ def verify(
     checkpoint: str | None = None,
     regrade: Regrade | None = None,
     reread: Reread | None = None,
+    retell: Retell | None = None,
 ) -> VerifiedRun:
     """Check a run, in this order:
 
@@ -93,8 +94,8 @@ def verify(
     8. Every blob that a trial points to is there, and is what its name says.
     9. Readings of session ledgers, boundary verdicts with their digests, verdicts of checks, metrics and outcome
        are what the rules give again for the sealed observations. A person's statement is about its check and trial,
-       by a key that `trust` holds. What a grader made of a text, `regrade` makes again of the kept one, and
-       `reread` what an extension said.
+       by a key that `trust` holds. What a grader made of a text, `regrade` makes again of the kept one,
+       `reread` what an extension said, and `retell` what an agent's stream and session files say.
     10. No other blob is different from what its name says.
     11. The checkpoint file, and the `checkpoint` given here, are the line that the ledger gives.
 
@@ -106,7 +107,9 @@ def verify(
     A verdict that does not follow in a run that another version of boxeval made is an `UnreadableError`: its rules
     may have been others.
     """
-    return verify_lines(directory, trust, checkpoint=checkpoint, regrade=regrade, reread=reread)[0]
+    return verify_lines(
+        directory, trust, checkpoint=checkpoint, regrade=regrade, reread=reread, retell=retell
+    )[0]
 
 
 def verify_lines(
@@ -116,6 +119,7 @@ def verify_lines(
     checkpoint: str | None = None,
     regrade: Regrade | None = None,
     reread: Reread | None = None,
+    retell: Retell | None = None,
 ) -> tuple[VerifiedRun, tuple[Line, ...]]:
     """Like `verify`, with the whole lines of the ledger."""
     plan, lines, problems = _read(directory, trust)
@@ -126,7 +130,7 @@ def verify_lines(
     check_times(lines)
     blobs = BlobStore(directory / BLOBS)
     notes: list[str] = []
-    trials = _check_trials(plan, lines, blobs, trust, Regrading(blobs, regrade, reread, notes))
+    trials = _check_trials(plan, lines, blobs, trust, Regrading(blobs, regrade, reread, retell, notes))
     problems += _check_strays(
         blobs, closed is not None, {sha for t in trials for _, sha in referenced_blobs(t.observations)}
     )
