@@ -139,6 +139,9 @@ def test_pointers_and_differences() -> None:
     assert without(data, ["/a/0/b~1c", "/a/0/d~0", "/e", "/nowhere/else", "/a/7"]) == {"a": [{}, 3]}
     assert without(data, ["/a/1"]) == {"a": [{"b/c": 1, "d~": 2}, None], "e": 4}
     assert data["e"] == 4
+    items = {"input": [{"id": 1, "role": "user"}, "x", {"id": 2}], "*": 5}
+    assert without(items, ["/input/*/id"]) == {"input": [{"role": "user"}, "x", {}], "*": 5}
+    assert without(items, ["/*", "/input/*"]) == {"input": [None, None, None]}
     assert first_difference({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}) == ("/a/1/b", 2, 3)
     pointer, _, more = first_difference({"a": [1]}, {"a": [1, 2]})
     assert (pointer, more) == ("/a/1", 2)

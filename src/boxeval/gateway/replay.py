@@ -19,7 +19,10 @@ SHOWN = 120
 """Characters of a value in a message."""
 EXPLAINED = 8
 """Requests of one route that are held against every recorded one; more would be work that a candidate can order."""
-VOLATILE = ("/model", "/metadata", "/client_metadata", "/user", "/prompt_cache_key", "/safety_identifier")
+VOLATILE = (
+    *("/model", "/metadata", "/client_metadata", "/user", "/prompt_cache_key", "/safety_identifier"),
+    "/input/*/id",
+)
 """What a client makes up for each request, or what names the model: a request may differ in these."""
 _MISSING = object()
 
@@ -123,7 +126,10 @@ def canonical(data: Any) -> bytes:
 
 
 def without(data: Any, pointers: Iterable[str]) -> Any:
-    """A copy of JSON without what the pointers (RFC 6901) name; one that leads nowhere takes nothing out."""
+    """A copy of JSON without what the pointers (RFC 6901) name; one that leads nowhere takes nothing out.
+
+    Beyond the standard, `*` is every item of a list.
+    """
     for pointer in pointers:
         data = _left_out(
             data, [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
@@ -137,6 +143,8 @@ def _left_out(data: Any, steps: Sequence[str]) -> Any:
     if isinstance(data, dict) and steps[0] in data:
         rest = {key: value for key, value in data.items() if key != steps[0]}
         return rest if len(steps) == 1 else {**rest, steps[0]: _left_out(data[steps[0]], steps[1:])}
+    if isinstance(data, list) and steps[0] == "*":
+        return [_left_out(item, steps[1:]) for item in data]
     if isinstance(data, list) and steps[0].isdecimal() and int(steps[0]) < len(data):
         place = int(steps[0])
         return [_left_out(item, steps[1:]) if n == place else item for n, item in enumerate(data)]

@@ -115,7 +115,8 @@ class ReplayModel(Record):
     )
     ignore: Annotated[tuple[str, ...], Field(max_length=100)] = Field(
         (),
-        description="JSON pointers to parts of a request that may differ from the recorded one, e.g. `/system`.",
+        description="JSON pointers to parts of a request that may differ from the recorded one, e.g. `/system`; "
+        "`*` is every item of a list.",
     )
 
 
