@@ -102,6 +102,13 @@ def test_calls_of_a_later_turn_lie_above_its_boundary() -> None:
     assert [one.name for one in found.calls if one.ordinal > found.boundaries[0]] == ["update_goal"]
 
 
+@pytest.mark.contract("G47")
+def test_a_turn_that_codex_began_by_itself_and_gave_up_is_no_later_turn() -> None:
+    aborted = ("event_msg", {"type": "turn_aborted"})
+    found = seen(started(), call("create_goal"), started(), aborted, started(), call("get_goal"))
+    assert found.boundaries == (4,)
+
+
 @pytest.mark.parametrize(
     ("files", "status"),
     [

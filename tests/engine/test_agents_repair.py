@@ -159,7 +159,7 @@ def blob(directory: Path, sha256: str | None) -> bytes:
 
 
 @pytest.mark.parametrize("case", CASES, ids=names)
-@pytest.mark.contract("G38", "G39", "G40", "G42", "G49", "G50", "G51", "G52", "G55", "G56")
+@pytest.mark.contract("G38", "G39", "G40", "G41", "G42", "G49", "G50", "G51", "G52", "G55", "G56")
 def test_an_agent_mends_the_bug(case: Case, tmp_path: Path, engine: Engine, settings: Settings) -> None:
     if case.agent not in LEAN and not agent_image_states(engine)[case.agent].built:
         pytest.skip(
@@ -213,8 +213,11 @@ models:
       turns:
         - {calls: [{tool: exec_command, input: {cmd: "cd; mkdir notes; echo kept > notes/a.txt; echo hidden > b.txt"}}]}
         - {text: "I took a note."}
-        - {calls: [{tool: exec_command, input: {cmd: "cp ~/notes/a.txt note.txt; cat ~/.codex/skills/guide/SKILL.md"}}]}
+        - calls:
+            - {tool: exec_command, input: {cmd: "cp ~/notes/a.txt note.txt; cat ~/.codex/skills/guide/SKILL.md"}}
+            - {tool: spawn_agent, input: {message: "Look at the note."}}
         - {text: "I copied it."}
+        - {text: "I copied it."}  # the one is the child's, whichever
 tasks:
   - id: twice
     workspace: {kind: inline, files: {a.txt: "one"}}
@@ -245,7 +248,7 @@ tasks:
 """
 
 
-@pytest.mark.contract("G36", "G37", "G43", "G47", "G48", "G51", "V2")
+@pytest.mark.contract("G36", "G37", "G43", "G45", "G46", "G47", "G48", "G51", "V2")
 def test_a_second_prompt_goes_on_in_the_same_state_and_graders_see_what_was_declared(
     tmp_path: Path, engine: Engine, settings: Settings
 ) -> None:
@@ -277,6 +280,9 @@ def test_a_second_prompt_goes_on_in_the_same_state_and_graders_see_what_was_decl
     assert b"Always take notes." in requests[0]
     assert record.native is not None
     assert len(record.native.boundaries) == 1
+    assert [one.name for one in record.native.calls] == ["spawn_agent"]
+    assert record.native.calls[0].ordinal > record.native.boundaries[0]
+    assert len(record.native.children) == 1
     assert record.skills is not None
     assert [one.skill for one in record.skills.seen] == ["guide"]
 

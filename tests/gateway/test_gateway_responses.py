@@ -90,6 +90,14 @@ def test_calls_are_functions_but_for_tools_that_take_text(gateway: Gateway) -> N
     assert (traffic.requests, traffic.tool_calls) == (1, 2)
 
 
+def test_a_call_of_a_tool_in_a_namespace_names_that(gateway: Gateway) -> None:
+    """Codex answers `unsupported call` otherwise."""
+    nested = {"type": "namespace", "name": "agents", "tools": [{"type": "function", "name": "spawn"}]}
+    route = gateway.open_route(script({"calls": [{"tool": "spawn"}, {"tool": "shell"}]}), MODEL)
+    sent = responses(gateway.socket_path, route.path, tools=[*TOOLS, nested]).json
+    assert [item.get("namespace") for item in sent["output"]] == ["agents", None]
+
+
 def test_what_came_after_the_models_last_word_is_read() -> None:
     sent: list[dict[str, Any]] = [
         {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "rules"}]},
@@ -109,6 +117,7 @@ def test_what_came_after_the_models_last_word_is_read() -> None:
     assert asked.said == (Said("no such file", "call_1"), Said("ok", "call_2"), Said("go on"))
     assert asked.tools == {"shell", "apply_patch", "web_search", "fetch"}
     assert asked.custom_tools == {"apply_patch"}
+    assert asked.namespaces == {"fetch": "mcp"}
     assert Responses().read({"model": MODEL, "input": "hi"}).said == (Said("hi"),)
 
 

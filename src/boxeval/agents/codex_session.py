@@ -118,6 +118,8 @@ def _take(session: _Session, entry: dict[str, Any]) -> None:
         session.thread = word(payload.get("id"))
     elif entry.get("type") == "event_msg" and payload.get("type") == "task_started":
         session.turns.append(ordinal)
+    elif entry.get("type") == "event_msg" and payload.get("type") == "turn_aborted" and session.turns:
+        session.turns.pop()  # Codex begins one by itself for a goal, and ends it with the program
     elif entry.get("type") == "event_msg" and payload.get("type") == "task_complete":
         last = payload.get("last_agent_message")
         session.returns.append(bool(session.last_words) and last == session.last_words)

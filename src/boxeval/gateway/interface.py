@@ -32,7 +32,8 @@ class Said:
 class Asked:
     """A request for an answer, as far as an answer depends on it.
 
-    `tools` are the names on offer; `custom_tools` those of them that take text instead of a JSON object.
+    `tools` are the names on offer; `custom_tools` those of them that take text instead of a JSON object. `namespaces` has
+    the namespace of each tool that is in one.
     """
 
     model: str
@@ -40,6 +41,7 @@ class Asked:
     said: tuple[Said, ...] = ()
     tools: frozenset[str] = frozenset()
     custom_tools: frozenset[str] = frozenset()
+    namespaces: Mapping[str, str] = field(default_factory=dict)
     include_usage: bool = False
 
 

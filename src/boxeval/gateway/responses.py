@@ -50,8 +50,9 @@ class Responses:
             model=data["model"],
             stream=bool(data.get("stream")),
             said=_said(data.get("input")),
-            tools=frozenset(name for _, name in tools),
-            custom_tools=frozenset(name for kind, name in tools if kind == "custom"),
+            tools=frozenset(name for _, name, _ in tools),
+            custom_tools=frozenset(name for kind, name, _ in tools if kind == "custom"),
+            namespaces={name: space for _, name, space in tools if space is not None},
         )
 
     def body(self, answer: Answer, asked: Asked, created: int) -> dict[str, Any]:
@@ -140,16 +141,16 @@ def _said(sent: Any) -> tuple[Said, ...]:
     return tuple(said)
 
 
-def _tools(tools: Any) -> Iterator[tuple[Any, str]]:
-    """Kind and name of every tool, those in a namespace too. Tools of the provider's own go by their kind."""
+def _tools(tools: Any, space: str | None = None) -> Iterator[tuple[Any, str, str | None]]:
+    """Kind, name and namespace of every tool. Tools of the provider's own go by their kind."""
     for tool in objects(tools, "tools"):
         kind, name = tool.get("type"), tool.get("name")
         if isinstance(tool.get("tools"), list):
-            yield from _tools(tool["tools"])
+            yield from _tools(tool["tools"], name if isinstance(name, str) else None)
         elif isinstance(name, str):
-            yield kind, name
+            yield kind, name, space
         elif isinstance(kind, str):
-            yield kind, kind
+            yield kind, kind, space
 
 
 def _items(answer: Answer, asked: Asked) -> Iterator[tuple[Item, Item, list[Item]]]:
@@ -158,7 +159,10 @@ def _items(answer: Answer, asked: Asked) -> Iterator[tuple[Item, Item, list[Item
         yield _message(answer)
     for number, call in enumerate(answer.calls, start=1):
         item_id = f"fc_{answer.number}_{number}"
-        yield _custom(call, item_id) if call.name in asked.custom_tools else _function(call, item_id)
+        started, whole, pieces = (_custom if call.name in asked.custom_tools else _function)(call, item_id)
+        space = asked.namespaces.get(call.name)
+        told = {} if space is None else {"namespace": space}
+        yield {**started, **told}, {**whole, **told}, pieces
 
 
 def _message(answer: Answer) -> tuple[Item, Item, list[Item]]:
