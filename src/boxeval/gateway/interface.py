@@ -32,8 +32,8 @@ class Said:
 class Asked:
     """A request for an answer, as far as an answer depends on it.
 
-    `tools` are the names on offer; `custom_tools` those of them that take text instead of a JSON object. `namespaces` has
-    the namespace of each tool that is in one.
+    `tools` are the names on offer; `custom_tools` those of them that take text instead of a JSON object; `namespaces`
+    has the namespace of each that is in one.
     """
 
     model: str
