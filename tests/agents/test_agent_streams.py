@@ -16,7 +16,7 @@ from boxeval.agents import (
     gemini_stream,
     opencode_stream,
 )
-from boxeval.agents.stream import STREAM_BYTES, Output, Reading
+from boxeval.agents.stream import STREAM_BYTES, Output, Reading, reading_of
 from boxeval.spec.agent_record import CallEnd, ClaimedUsage, ContextIndex, TurnEnd
 
 Event = dict[str, Any]
@@ -320,6 +320,15 @@ def test_nothing_that_stands_in_another_place_breaks_a_reader(name: str) -> None
     for place, event in enumerate(events):
         for other in elsewhere(event):
             assert read(output([*events[:place], other, *events[place + 1 :]])).end in TurnEnd
+
+
+def test_a_stream_that_breaks_its_reader_is_an_error_of_the_stream() -> None:
+    def broken(_output: Output) -> Reading:
+        raise KeyError("x")
+
+    reading = reading_of(broken, output(b"{}\n"))
+    assert (reading.end, reading.message) == (TurnEnd.ERROR, None)
+    assert "KeyError" in (reading.reason or "")
 
 
 @pytest.mark.contract("G39")

@@ -249,3 +249,13 @@ def test_output_asserts_in_order(
 )
 def test_output(grades: Grades, text: str, configuration: dict[str, Any], status: str) -> None:
     assert grades(text, "output", **configuration) == status
+
+
+@pytest.mark.contract("G10")
+def test_a_document_of_too_many_values_fails_and_is_no_fault_of_the_grader(grades: Grades) -> None:
+    """Reading 8 MiB of empty arrays takes longer than a child has, and what it does not finish is void."""
+    few = "[" + "[]," * 1000 + "7]"
+    assert grades(few, "json", pointer="/1000", equals=7) == "passed"
+    verdict = grades.verdict("[" + "[]," * 2_700_000 + "7]", "json", pointer="/1", equals=7)
+    assert verdict.status.value == "failed"
+    assert "at most 500000 are read" in (verdict.reason or "")

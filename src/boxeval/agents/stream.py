@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -177,6 +177,14 @@ def faulty(fault: StreamFault, calls: Calls, session: str | None = None) -> Read
         calls=calls.all,
         calls_truncated=calls.truncated,
     )
+
+
+def reading_of(read: Callable[[Output], Reading], output: Output) -> Reading:
+    """What a reader makes of a stream. One that it breaks off at is a bad stream: void, a candidate could choose it."""
+    try:
+        return read(output)
+    except Exception as error:
+        return faulty(StreamFault(f"its reader broke off: {type(error).__name__}"), Calls())
 
 
 def exit_fault(output: Output) -> str | None:

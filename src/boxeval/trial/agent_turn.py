@@ -10,7 +10,7 @@ from boxeval.agents.environment import candidate_environment, home_files
 from boxeval.agents.external_command import working_directory
 from boxeval.agents.host import NO_MODEL, Host, Request
 from boxeval.agents.interface import ModelAccess
-from boxeval.agents.stream import STREAM_BYTES, Output, Reading
+from boxeval.agents.stream import STREAM_BYTES, Output, Reading, reading_of
 from boxeval.formats.runtime_config import RUNTIME_DIRECTORY
 from boxeval.rules.skill_token import occurrences
 from boxeval.sandbox.box import Box
@@ -112,7 +112,8 @@ class AgentTurn:
         command = box.commands[-1]
         out = command.stdout
         data = self._context.blobs.get(out.kept) if out.kept else b""
-        reading = self._host.reader(self._options)(Output(data, out.size_bytes, command.exit_code))
+        output = Output(data, out.size_bytes, command.exit_code)
+        reading = reading_of(self._host.reader(self._options), output)
         return Said(self._record(reading, (self._stream(command, reading),)), self._message(reading))
 
     def _record(self, reading: Reading, artifacts: tuple[HostArtifact, ...]) -> TurnRecord:
