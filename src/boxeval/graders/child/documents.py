@@ -16,7 +16,7 @@ _TRIMMED = (
 
 
 MAX_VALUES = 500_000
-"""So many are read well within a child's time. Past it, reading would be the grader's fault, and the candidate's choice."""
+"""So many are read well within a child's time. Past that, a void trial would be the candidate's to choose."""
 
 
 def document(text: str, exact: bool) -> Any:
