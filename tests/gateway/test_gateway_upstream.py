@@ -68,7 +68,7 @@ def test_an_answer_comes_through_as_it_is_and_is_counted(wire: str, stream: bool
     else:
         assert headers["authorization"] == f"Bearer {KEY}"
     traffic = closed.traffic
-    assert (traffic.requests, traffic.unmeasured_requests) == (1, 0)
+    assert (traffic.requests, traffic.unmeasured_requests, traffic.silent_ms) == (1, 0, 0)
     assert (traffic.input_tokens, traffic.output_tokens, traffic.cache_read_tokens) == (1000, 100, 400)
     # 600 x 2 + 400 x 0.5 + 100 x 8, in dollars for a million
     assert traffic.cost_usd == 0.0022
@@ -221,7 +221,7 @@ class Slow:
                 return
 
 
-@pytest.mark.contract("P17")
+@pytest.mark.contract("P17", "V13")
 @pytest.mark.parametrize("begins", [False, True])
 def test_a_request_in_flight_when_the_turn_ends_is_cut_at_the_provider(begins: bool) -> None:
     slow = Slow(begins)
@@ -248,6 +248,7 @@ def test_a_request_in_flight_when_the_turn_ends_is_cut_at_the_provider(begins: b
         # The provider got it before the end and may bill it: it is told, with a cost that nobody knows.
         assert (closed.traffic.requests, closed.traffic.unmeasured_requests) == (1, 1)
         assert closed.traffic.cost_usd is None
+        assert 150 <= closed.traffic.silent_ms < 10_000
         assert chat(gateway.socket_path, route.path, model=NAME).status == 410
         assert len(playing.asked) == 1
 

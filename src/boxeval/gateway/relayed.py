@@ -25,7 +25,9 @@ class Relayed:
     def __init__(self, relay: Relay, question: Question, redact: Redactor, done: Done) -> None:
         self._relay, self._question, self._redact, self._done = relay, question, redact, done
         self._meter: Meter | None = None
-        self._began_ns = time.monotonic_ns()
+        self._began_ns = self.heard_ns = time.monotonic_ns()
+        """When it began, and when the provider was last heard."""
+        self.is_answered = False
         self._lock = threading.Lock()
         self._is_over = False
         self.size_bytes = 0
@@ -68,12 +70,14 @@ class Relayed:
 
     def _heard(self) -> Iterator[bytes]:
         for chunk in self._relay.chunks():
+            self.heard_ns = time.monotonic_ns()
             self.meter.feed(chunk)
             self.size_bytes += len(chunk)
             if len(self.kept) + len(chunk) <= KEPT_BYTES:
                 self.kept += chunk
             yield chunk
         self.meter.end()
+        self.is_answered = True
 
     def _end(self, fault: ModelError | None) -> None:
         with self._lock:  # until it is accounted for: who aborts it counts on that

@@ -74,6 +74,7 @@ class RouteState:
         self._in_flight = 0
         self._weight = 0
         self._relays: set[Relayed] = set()
+        self._served_ns = 0
         self._paused = threading.Event()
         self._closed = False
 
@@ -205,6 +206,8 @@ class RouteState:
     def _serve(self, exchange: _Exchange, question: Question, answer: Answer) -> Reply:
         """An answer that is here already."""
         if answer.delay_ms and self._paused.wait(answer.delay_ms / 1000):
+            with self._lock:
+                self._unanswered(exchange.started_ns)
             raise gone()
         created = int(time.time())
         exchange.answered = question.wire.body(answer, question.asked, created)
@@ -234,6 +237,8 @@ class RouteState:
             exchange.answered = bytes(relayed.kept).decode("utf-8", "backslashreplace")
             with self._lock:
                 self._relays.discard(relayed)
+                if not relayed.is_answered:
+                    self._unanswered(relayed.heard_ns)
                 if is_turn:
                     self._count(question, relayed.meter.heard, spent)
                 if fault:
@@ -255,6 +260,8 @@ class RouteState:
         except WireError:
             with self._lock:
                 self._relays.discard(relayed)
+                if self._paused.is_set():
+                    self._unanswered(relayed.heard_ns)
             raise
         if self._paused.is_set():
             relayed.abort()
@@ -263,8 +270,14 @@ class RouteState:
         return Reply(relay.status, relayed, relay.content_type or JSON)
 
     def _count(self, question: Question, heard: Heard, spent: Spent) -> None:
+        self._served_ns = time.monotonic_ns()
         self._tally.serve(heard, spent, question.is_background)
         self._tally.hear_results({said.call_id: said.failed for said in question.asked.said if said.call_id})
+
+    def _unanswered(self, since_ns: int) -> None:
+        """A request for which the model was last heard then is given up; another's answer counts as a word too."""
+        last_ns = max(since_ns, self._served_ns, *(relayed.heard_ns for relayed in self._relays))
+        self._tally.silent_ns = max(self._tally.silent_ns, time.monotonic_ns() - last_ns)
 
     def _open_purses(self) -> None:
         opened: list[Purse] = []

@@ -33,6 +33,7 @@ class Tally:
     usage_twice: bool = False
     by_message: dict[str, Usage] = field(default_factory=dict)
     refused: bool = False
+    silent_ns: int = 0
     error: str | None = None
     failed_first: bool = False
     limit: LimitError | None = None
@@ -89,6 +90,7 @@ class Tally:
             failed_tool_calls=sum(known.values()) if told else None,
             stream=self._stream() if self.by_message else None,
             refused=self.refused,
+            silent_ms=self.silent_ns // 1_000_000,
             error=self.error,
             failed_before_first_turn=self.failed_first,
             limit=str(self.limit) if self.limit else None,

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from boxeval.rules.endings import one_line
 from boxeval.spec.cause import CauseKind, FailureCause
 from boxeval.spec.outcome import Execution, FailureClass, Outcome, TaskState, VerdictClass
-from boxeval.spec.trial import Observations
+from boxeval.spec.trial import ModelTraffic, Observations
 
+STALL_MS = 120_000
+"""Without a word from the model while a request is in flight, and no other is answered."""
 _Rule = Callable[[Observations, Outcome], bool]
 
 
@@ -17,8 +19,20 @@ def failure_cause(seen: Observations, outcome: Outcome) -> FailureCause | None:
     if outcome.failure_class is None or outcome.task is TaskState.PASSED:
         return None
     kind = next((kind for kind, applies in _RULES if applies(seen, outcome)), CauseKind.UNKNOWN)
-    model_error = seen.traffic.error if seen.traffic and kind is CauseKind.API_ERROR else None
-    return FailureCause(kind=kind, evidence=one_line(model_error or outcome.detail or outcome.failure_class))
+    evidence = _of_the_model(kind, seen.traffic) if seen.traffic else None
+    return FailureCause(kind=kind, evidence=one_line(evidence or outcome.detail or outcome.failure_class))
+
+
+def _of_the_model(kind: CauseKind, traffic: ModelTraffic) -> str | None:
+    """What went over the wire says more than the outcome where the model is the cause."""
+    match kind:
+        case CauseKind.API_ERROR:
+            return traffic.error
+        case CauseKind.REFUSAL:
+            return f"the last of {traffic.requests} answers of the model declined"
+        case CauseKind.PROVIDER_STALL:
+            return f"a request waited {traffic.silent_ms} ms for the model, and nothing came"
+    return None
 
 
 def _contract(_seen: Observations, outcome: Outcome) -> bool:
@@ -37,6 +51,21 @@ def _model(seen: Observations, _outcome: Outcome) -> bool:
     return bool(seen.traffic and seen.traffic.error)
 
 
+def _refused(seen: Observations, outcome: Outcome) -> bool:
+    """Scored all the same: a model that declines has not done its task."""
+    return bool(seen.traffic and seen.traffic.refused) and outcome.verdict_class is not VerdictClass.INFRA
+
+
+def _stalled(seen: Observations, outcome: Outcome) -> bool:
+    """The turn did not end well, and the model had kept it waiting."""
+    long = bool(seen.traffic and seen.traffic.silent_ms >= STALL_MS)
+    return (
+        long
+        and outcome.failure_class in (FailureClass.TIMEOUT, FailureClass.RUNNER_FAILED)
+        and outcome.limit != "grader"
+    )
+
+
 def _late_agent(_seen: Observations, outcome: Outcome) -> bool:
     return outcome.failure_class is FailureClass.TIMEOUT and outcome.limit == "agent"
 
@@ -53,6 +82,8 @@ _RULES: tuple[tuple[CauseKind, _Rule], ...] = (
     (CauseKind.CONTRACT, _contract),
     (CauseKind.PRE_TURN_INFRA, _before_the_turn),
     (CauseKind.API_ERROR, _model),
+    (CauseKind.REFUSAL, _refused),
+    (CauseKind.PROVIDER_STALL, _stalled),
     (CauseKind.SESSION_TIMEOUT, _late_agent),
     (CauseKind.OBSERVER_TIMEOUT, _late_grader),
     (CauseKind.ASSERTION, _assertion),

@@ -15,6 +15,8 @@ class CauseKind(StrEnum):
     CONTRACT = "contract"
     PRE_TURN_INFRA = "pre_turn_infra"
     API_ERROR = "api_error"
+    REFUSAL = "refusal"
+    PROVIDER_STALL = "provider_stall"
     SESSION_TIMEOUT = "session_timeout"
     OBSERVER_TIMEOUT = "observer_timeout"
     ASSERTION = "assertion"

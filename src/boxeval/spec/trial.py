@@ -171,6 +171,10 @@ class ModelTraffic(Record):
     )
     failed_before_first_turn: bool = False
     refused: bool = Field(False, description="Whether the last answer declined.")
+    silent_ms: Natural = Field(
+        0,
+        description="Longest wait for the model that ended without a word from it; no other answer came meanwhile.",
+    )
     limit: str | None = Field(None, description="First limit of a budget that a request was refused for.")
     run_budget_spent: bool = Field(False, description="That limit is the run's, not the trial's own.")
     log: Sha256 | None = Field(None, description="Blob with every request and response.")
