@@ -83,6 +83,7 @@ def test_a_deadline_ends_a_daemon_that_ignores_every_signal_it_can(make_box: Mak
 
 @pytest.mark.contract("S27")
 def test_what_outlives_the_main_process_is_counted_and_killed(make_box: MakeBox) -> None:
+    """Known failure B2."""
     script = (
         "sleep 600 & setsid sleep 600 & (setsid sh -c 'sleep 600 & wait' >&- 2>&- <&- &) ; sleep 0.3; exit 0"
     )

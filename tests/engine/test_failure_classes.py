@@ -165,6 +165,7 @@ ROWS = {
 @pytest.mark.parametrize("task", ROWS)
 @pytest.mark.contract("S19")
 def test_outcome(task: str, finished: dict[str, Trial]) -> None:
+    """Known failures B5 (a late grader) and C10 (an image that cannot be had) among them."""
     outcome = finished[task].outcome
     row = (
         outcome.execution,
@@ -194,6 +195,7 @@ def test_an_own_exit_of_137_is_not_a_kill(finished: dict[str, Trial]) -> None:
 
 @pytest.mark.contract("G35", "S27")
 def test_nothing_survives_a_deadline(finished: dict[str, Trial]) -> None:
+    """Known failure B1."""
     agent = finished["timeout_agent"].observations.agent
     assert agent is not None
     assert agent.settled

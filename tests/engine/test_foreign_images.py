@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import os
+import posixpath
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from boxeval.errors import ImageError
 from boxeval.sandbox.engine import Engine
+from boxeval.sandbox.image_info import require_visible_workspace
 from boxeval.sandbox.images import ImageInfo
 from engine_runs import run, settings_in, write_suite
 
@@ -19,7 +22,7 @@ FROM {base}
 USER 0
 RUN sed -i /agent/d /etc/passwd && rm -rf /workspace /home/agent /.boxeval
 ENV CANARY=of-the-image
-VOLUME /data
+VOLUME /data /workspace/ /home/agent /.boxeval/../tmp
 ENTRYPOINT ["/bin/false"]
 HEALTHCHECK --interval=1s CMD touch /workspace/health
 USER daemon
@@ -42,7 +45,17 @@ def odd_image(engine: Engine, grader_image: ImageInfo) -> Iterator[str]:
     engine.api.remove_image(name)
 
 
+@pytest.mark.parametrize(
+    "volume", ["/workspace/data", "/workspace/./a/../b/", "/.boxeval", "/proc", "/dev/x"]
+)
+def test_an_image_that_would_hide_the_fixture_is_refused(volume: str) -> None:
+    """Known failure D4."""
+    with pytest.raises(ImageError, match=f"^odd: declares a volume at {posixpath.normpath(volume)}, which"):
+        require_visible_workspace("odd", {"Config": {"Volumes": {"/data": {}, volume: {}}}})
+
+
 def test_a_foreign_image(odd_image: str, tmp_path: Path, cache: Path, engine: Engine) -> None:
+    """Known failures C15 (no such user in the image) and D4 (a volume of the image over the fixture)."""
     suite = write_suite(
         tmp_path,
         f"""
@@ -55,6 +68,7 @@ tasks:
       commands:
         - test "$(id -u):$(id -g):$(id -G)" = 10001:10001:10001
         - test -z "$CANARY"
+        - grep -qx one a.txt; test "$(stat -c %a:%u ~)" = 700:10001
         - test "$(python3 -c 'import os; print(os.path.expanduser("~"))')" = /home/agent
         - git config --global user.name someone; test -f ~/.gitconfig
         - df -k /data | grep -q '^tmpfs *4096 '

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +10,12 @@ from docker.errors import NotFound
 
 from boxeval.errors import ImageError
 from boxeval.sandbox.engine import Engine, engine_errors
+from boxeval.sandbox.job import WORKSPACE
 from boxeval.sandbox.recipes import PARENTS, Recipe
 from boxeval.sandbox.rootfs import PATH_ENV
 
+KEPT_FREE = ("/.boxeval/", "/proc/", "/sys/", "/dev/")
+"""Where no image may have a volume, beside the inside of the workspace."""
 LABEL_IMAGE = "boxeval.image"
 LABEL_RECIPE = "boxeval.recipe"
 LABEL_PACKAGES = "boxeval.packages"
@@ -70,7 +74,7 @@ def describe(name: str, tag: str, image: dict[str, Any]) -> ImageInfo:
         packages=own.get(LABEL_PACKAGES),
         path_env=paths[-1] if paths else PATH_ENV,
         size_bytes=image.get("Size", 0),
-        volumes=tuple(_config(image).get("Volumes") or ()),
+        volumes=_volumes(image),
     )
 
 
@@ -89,6 +93,17 @@ def require_architecture(engine: Engine, name: str, image: dict[str, Any]) -> No
     theirs = image.get("Architecture") or ours
     if theirs != ours:
         raise ImageError(f"{name}: made for {theirs}, this engine runs {ours}; name an image for {ours}")
+
+
+def require_visible_workspace(name: str, image: dict[str, Any]) -> None:
+    """Refuse an image with a volume where it would hide the fixture, the shim or the kernel's own files."""
+    for volume in _volumes(image):
+        if volume.startswith(f"{WORKSPACE}/") or f"{volume}/".startswith(KEPT_FREE):
+            raise ImageError(f"{name}: declares a volume at {volume}, which must stay free; build it without")
+
+
+def _volumes(image: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(posixpath.normpath(volume) for volume in _config(image).get("Volumes") or ())
 
 
 def _config(image: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from boxeval.sandbox.image_info import (
     finished,
     inspect,
     require_architecture,
+    require_visible_workspace,
 )
 from boxeval.sandbox.pull import RegistryError, pull
 from boxeval.sandbox.recipes import AGENT_IMAGES, FINAL, PARENTS, ROOTFS, load_recipe
@@ -59,6 +60,7 @@ def ensure(engine: Engine, name: str, *, note: Note) -> ImageInfo:
         if (found := inspect(engine, name)) is None:
             raise ImageError(f"{name}: the engine pulled it but does not have it; pull it by hand")
     require_architecture(engine, name, found)
+    require_visible_workspace(name, found)
     return describe(name, name, found)
 
 

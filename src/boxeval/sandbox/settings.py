@@ -127,9 +127,10 @@ def _tmpfs(policy: Policy, mounts: BoxMounts) -> dict[str, str]:
         HOME: f"{common},size={limits.home_mib}m,mode=0700,uid={policy.uid},gid={policy.gid}",
         TMP: f"{common},size={limits.tmp_mib}m,mode=1777",
     }
-    # A VOLUME of the image would else become an anonymous volume without any cap.
-    every = private | dict.fromkeys(mounts.image_volumes, f"{common},size={limits.tmp_mib}m,mode=1777")
-    return {path: options for path, options in every.items() if path not in mounts.private}
+    # A VOLUME of the image would else become an anonymous volume without any cap; a mount of ours at its path wins.
+    every = dict.fromkeys(mounts.image_volumes, f"{common},size={limits.tmp_mib}m,mode=1777") | private
+    taken = {mount["Target"] for mount in _mounts(policy, mounts)}
+    return {path: options for path, options in every.items() if path not in taken}
 
 
 def _mounts(policy: Policy, mounts: BoxMounts) -> list[dict[str, Any]]:
