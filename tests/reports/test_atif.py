@@ -17,6 +17,7 @@ from boxeval.receipts.ledger import Ledger
 from boxeval.receipts.trust import Trust
 from boxeval.receipts.verify import VerifiedRun, verify
 from boxeval.reports.formats import Format, render
+from boxeval.spec.models import Script, Text
 from boxeval.spec.suite import Runner, RunnerKind
 from boxeval.verdicts.aggregate import aggregate
 
@@ -80,17 +81,94 @@ RESPONSES: list[Exchange] = [
         {"object": "response", "output": [SAID], "usage": R_USAGE},
     ),
 ]
+PATH = "/v1/models/scripted:streamGenerateContent"
+PART = {"functionCall": {"id": "c1", "name": "bash", "args": RUN}}
+G_USAGE = {"promptTokenCount": 100, "candidatesTokenCount": 20}
+
+
+def parts(*given: dict[str, Any], role: str = "model") -> dict[str, Any]:
+    return {"role": role, "parts": list(given)}
+
+
+def candidate(*given: dict[str, Any]) -> dict[str, Any]:
+    return {"candidates": [{"content": parts(*given)}], "usageMetadata": G_USAGE}
+
+
+ASKED = parts({"text": "Do it."}, role="user")
+RESULT = parts({"functionResponse": {"id": "c1", "response": "calc.py"}}, role="user")
+GEMINI: list[Exchange] = [
+    (PATH, {"contents": [ASKED]}, candidate(PART)),
+    (PATH, {"contents": [ASKED, parts(PART), RESULT]}, candidate({"text": "Done."})),
+]
+
+
+def streamed(log: list[Exchange], *answers: list[dict[str, Any]]) -> list[Exchange]:
+    """The same with answers in the events that a provider sends."""
+    told = ["".join(f"data: {json.dumps(event)}\n\n" for event in events) for events in answers]
+    return [(path, request, text) for (path, request, _), text in zip(log, told, strict=True)]
+
+
+def choices(*deltas: dict[str, Any]) -> list[dict[str, Any]]:
+    usage = {"prompt_tokens": 100, "completion_tokens": 20}
+    return [*({"choices": [{"delta": delta}]} for delta in deltas), {"choices": [], "usage": usage}]
+
+
+def piece(text: str, **more: Any) -> dict[str, Any]:
+    return {
+        "tool_calls": [{"index": 0, "function": {"arguments": text, **more}, "id": "c1" if more else None}]
+    }
+
+
+def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
+    begun: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 100, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": index, "content_block": start},
+    ]
+    begun += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+    return [*begun, {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 20}}]
+
+
+def done(item: dict[str, Any]) -> list[dict[str, Any]]:
+    ended = {"type": "response.completed", "response": {"id": "r", "usage": R_USAGE, "output": [item]}}
+    return [{"type": "response.output_item.done", "item": item}, ended]
+
+
+STREAMED = {
+    "chat": streamed(
+        CHAT,
+        choices(piece('{"cmd"', name="bash"), piece(': "ls"}')),
+        choices({"content": "Do"}, {"content": "ne."}),
+    ),
+    "messages": streamed(
+        MESSAGES,
+        block(
+            0,
+            {"type": "tool_use", "id": "c1", "name": "bash", "input": {}},
+            *({"type": "input_json_delta", "partial_json": part} for part in ('{"cmd"', ': "ls"}')),
+        ),
+        block(0, {"type": "text", "text": ""}, {"text": "Do"}, {"text": "ne."}),
+    ),
+    "responses": streamed(RESPONSES, done(ITEM), done(SAID)),
+    "gemini": streamed(GEMINI, [candidate(PART)], [candidate({"text": "Do"}), candidate({"text": "ne."})]),
+}
+WHOLE = {"chat": CHAT, "messages": MESSAGES, "responses": RESPONSES, "gemini": GEMINI}
 HOSTILE: list[Exchange] = [
     ("/v1/chat/completions", {"model": 7}, "not JSON"),
     ("/v1/chat/completions", chat(), {"choices": "no"}),
     ("/v1/messages", chat(), {"content": [{"type": "tool_use"}, 5], "usage": "x"}),
     ("/v1/elsewhere", chat(), {}),
+    *(
+        (path, request, 'data: {"index": [], "choices": [{"delta": {"tool_calls": [{"index": []}]}}]}\n\n')
+        for path, request, _ in (CHAT[0], MESSAGES[0], RESPONSES[0], GEMINI[0])
+    ),
+    (CHAT[0][0], {**CHAT[0][1], "model": "another"}, CHAT[0][2]),
 ]
 
 
 def sealed(directory: Path, *logs: list[Exchange] | None) -> VerifiedRun:
     runner = Runner(kind=RunnerKind.AGENT, agent="codex", prompt="Mend it. ä")
-    tasks = [samples.task(f"t{number}", runner=runner) for number, _ in enumerate(logs)]
+    script = Script(turns=(Text(text="x"),))
+    tasks = [samples.task(f"t{number}", runner=runner, model=script) for number, _ in enumerate(logs)]
     planned = samples.plan(*tasks)
     ledger = Ledger.create(directory, planned, report_samples.KEY, now=lambda: samples.NOON)
     for place, log in zip(planned.trials, logs, strict=True):
@@ -110,9 +188,13 @@ def lines_of(run: VerifiedRun) -> str:
     return text
 
 
-@pytest.mark.parametrize("log", [CHAT, MESSAGES, RESPONSES], ids=["chat", "messages", "responses"])
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("wire", WHOLE)
 @pytest.mark.contract("P15")
-def test_a_conversation_is_the_same_steps_in_every_protocol(tmp_path: Path, log: list[Exchange]) -> None:
+def test_a_conversation_is_the_same_steps_in_every_protocol(
+    tmp_path: Path, wire: str, is_streamed: bool
+) -> None:
+    log = (STREAMED if is_streamed else WHOLE)[wire]
     (line,) = lines_of(sealed(tmp_path / "run", log)).splitlines()
     found = json.loads(line)
     metrics = {"prompt_tokens": 100, "completion_tokens": 20, "cached_tokens": 0}
@@ -121,7 +203,8 @@ def test_a_conversation_is_the_same_steps_in_every_protocol(tmp_path: Path, log:
     first, second, third = found["steps"]
     assert (first["source"], first["message"][:8]) == ("user", "Mend it.")
     assert second["tool_calls"] == [{"tool_call_id": "c1", "function_name": "bash", "arguments": RUN}]
-    assert second["observation"] == {"results": [{"source_call_id": "c1", "content": "calc.py"}]}
+    told = '"calc.py"' if wire == "gemini" else "calc.py"  # there a result is JSON
+    assert second["observation"] == {"results": [{"source_call_id": "c1", "content": told}]}
     assert (third["source"], third["message"], third["metrics"]) == ("agent", "Done.", metrics)
     assert [step["step_id"] for step in found["steps"]] == [1, 2, 3]
     # The totals are the gateway's own, not a sum of what was told.
@@ -141,7 +224,9 @@ def test_what_a_provider_did_not_stream_is_read_too_and_nothing_but_json_comes_o
 
 def test_a_trial_without_traffic_and_a_hostile_log_have_a_trajectory_too(tmp_path: Path) -> None:
     for line in lines_of(sealed(tmp_path / "run", None, HOSTILE)).splitlines():
-        assert json.loads(line)["steps"][0]["source"] == "user"
+        steps = json.loads(line)["steps"]
+        assert steps[0]["source"] == "user"
+        assert all(step.get("model_name") in (None, "scripted") for step in steps)
 
 
 @pytest.mark.slow
@@ -158,7 +243,7 @@ def test_harbor_s_own_models_read_them(tmp_path: Path) -> None:
     (wheel,) = (tmp_path / "wheel").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "harbor")
-    text = lines_of(sealed(tmp_path / "run", CHAT, MESSAGES, RESPONSES, None, HOSTILE))
+    text = lines_of(sealed(tmp_path / "run", *WHOLE.values(), *STREAMED.values(), None, HOSTILE))
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from harbor.models.trajectories import Trajectory\n"
@@ -170,4 +255,4 @@ def test_harbor_s_own_models_read_them(tmp_path: Path) -> None:
         capture_output=True,
         check=False,
     )
-    assert checked.stdout.strip() == b"5", checked.stderr.decode()[-2000:]
+    assert checked.stdout.strip() == b"10", checked.stderr.decode()[-2000:]

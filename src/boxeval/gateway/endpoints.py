@@ -32,6 +32,12 @@ def wire_of(endpoint: str, headers: Mapping[str, str]) -> Wire:
     return MESSAGES if endpoint in _COUNTS or "anthropic-version" in headers else CHAT
 
 
+def answers_at(endpoint: str) -> Wire | None:
+    """The protocol of an endpoint that answers; None of any other."""
+    named = _GEMINI.fullmatch(endpoint)
+    return GEMINI if named and named[2] != "countTokens" else WIRES.get(endpoint)
+
+
 def count_key(endpoint: str) -> str | None:
     """The name that a count of tokens has in its answer; None of an endpoint that does not count."""
     named = _GEMINI.fullmatch(endpoint)
