@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -386,3 +387,20 @@ def test_a_boundary_verdict_must_follow_from_the_changes(tmp_path: Path) -> None
     samples.write_run(tmp_path / "forged", KEY, plan, {"fix-base-1": clean})
     with pytest.raises(TamperError, match="the boundary verdict on agent does not follow from its changes"):
         verify(tmp_path / "forged", TRUST)
+
+
+@pytest.mark.parametrize("name", ["ledger.jsonl", "plan.json"])
+def test_what_no_trusted_key_vouches_for_is_not_even_parsed(tmp_path: Path, name: str) -> None:
+    """A line or plan may be of 256 MiB: as empty arrays that would be gigabytes of the verifier's memory."""
+    run = tmp_path / "run"
+    samples.write_run(run, KEY, PLAN, {})
+    lines = (run / "ledger.jsonl").read_bytes().splitlines(keepends=True)
+    bomb = b"[" + b"[]," * 1_000_000 + b"0]\n"
+    (run / name).write_bytes(b"".join([lines[0], bomb, *lines[1:]]) if name == "ledger.jsonl" else bomb)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TamperError, match="not an envelope|first line commits"):
+            verify(run, TRUST)
+        assert tracemalloc.get_traced_memory()[1] < 30_000_000
+    finally:
+        tracemalloc.stop()

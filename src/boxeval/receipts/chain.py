@@ -8,7 +8,7 @@ from pathlib import Path
 
 from boxeval.errors import TamperError, UnreadableError
 from boxeval.receipts.canonical import MAX_BYTES, MalformedError, OtherVersionError, read
-from boxeval.receipts.envelope import Envelope, line_hash, open_line, pae
+from boxeval.receipts.envelope import Envelope, is_no_envelope, line_hash, open_line, pae
 from boxeval.receipts.ledger import NO_LINE
 from boxeval.receipts.storage import open_regular
 from boxeval.receipts.trust import SHOWN_DIGITS, Trust, TrustedKey
@@ -57,6 +57,8 @@ def _torn(raw: bytes) -> str | None:
     """What makes a line one that was not written to its end; a fault only the last line may have."""
     if not raw.endswith(b"\n"):
         return "has no end"
+    if is_no_envelope(raw):
+        return None
     try:
         json.loads(raw[:-1])
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -70,8 +70,19 @@ def sign(payload_type: str, body: Record, key: SigningKey) -> dict[str, Any]:
     return {"payload": _encode(payload), "signatures": (signature,)}
 
 
+BRACKETS = 8
+"""More than an envelope has, whatever is in it."""
+
+
+def is_no_envelope(line: bytes) -> bool:
+    """Whether a line is not even to be parsed: nobody has signed it yet, and as JSON it may take gigabytes."""
+    return line.count(b"[") + line.count(b"{") > BRACKETS
+
+
 def open_line(line: bytes) -> Envelope:
     """Read an envelope, strictly; `MalformedError` says what is wrong. The signature is not checked here."""
+    if is_no_envelope(line):
+        raise MalformedError("not an envelope")
     try:
         return read(Envelope, line)
     except OtherVersionError as error:

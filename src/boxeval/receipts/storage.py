@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+PIECE_BYTES = 1024 * 1024
 DRAFT = ".tmp-"
 """How the name of a half-written file begins."""
 
@@ -23,11 +24,13 @@ def open_regular(path: Path) -> BinaryIO:
 
 def read_regular(path: Path, limit: int) -> bytes:
     """The content of a regular file of at most `limit` bytes, else `OSError`."""
+    data = bytearray()
     with open_regular(path) as stream:
-        data = stream.read(limit + 1)
-    if len(data) > limit:
-        raise OSError(f"larger than {limit} bytes: {path}")
-    return data
+        while piece := stream.read(PIECE_BYTES):  # asked for at once, the whole limit would be allocated
+            data += piece
+            if len(data) > limit:
+                raise OSError(f"larger than {limit} bytes: {path}")
+    return bytes(data)
 
 
 def write_new(path: Path, data: bytes) -> None:

@@ -14,7 +14,6 @@ from boxeval.receipts.canonical import (
     MalformedError,
     OtherVersionError,
     canonical_json,
-    digest,
     read,
 )
 from boxeval.receipts.chain import Line, other_version, read_chain, refuse
@@ -122,8 +121,8 @@ def verify_lines(
     retell: Retell | None = None,
 ) -> tuple[VerifiedRun, tuple[Line, ...]]:
     """Like `verify`, with the whole lines of the ledger."""
-    plan, lines, problems = _read(directory, trust)
-    opened = _check_bindings(plan, lines)
+    plan, opened, lines, problems = _read(directory, trust)
+    _check_bindings(plan, opened, lines)
     closings = check_closings(lines)
     resumed_at = tuple(line.receipt.body.at for line in lines if isinstance(line.receipt.body, Resumed))
     closed = lines[-1].receipt.body if isinstance(lines[-1].receipt.body, Closed) else None
@@ -161,8 +160,8 @@ def verify_lines(
     return run, lines
 
 
-def _read(directory: Path, trust: Trust) -> tuple[Plan, tuple[Line, ...], list[str]]:
-    """Steps 1 to 3, and the plan's form."""
+def _read(directory: Path, trust: Trust) -> tuple[Plan, Opened, tuple[Line, ...], list[str]]:
+    """Steps 1 to 3, and that the plan is the one that the opening line commits to."""
     try:
         if not directory.is_dir():
             raise UnreadableError(f"{directory}: no such run directory")
@@ -179,26 +178,24 @@ def _read(directory: Path, trust: Trust) -> tuple[Plan, tuple[Line, ...], list[s
         raise UnreadableError(f"{directory}: cannot be read: {error.strerror or error}") from None
     if not lines:
         raise IncompleteError(f"{directory}: {LEDGER} has no whole line: the run ended before its first line")
-    try:
-        plan = read(Plan, plan_bytes)
-    except OtherVersionError as error:
-        opened = lines[0].receipt.body
-        if isinstance(opened, Opened) and opened.plan == hashlib.sha256(plan_bytes).hexdigest():
-            raise other_version(PLAN, error) from None
-        raise TamperError(f"{PLAN}: {error}") from None
-    except MalformedError as error:
-        raise TamperError(f"{PLAN}: {error}") from None
-    problems = [f"{LEDGER} line {len(lines) + 1} is torn: {torn}"] if torn else []
-    return plan, lines, problems
-
-
-def _check_bindings(plan: Plan, lines: tuple[Line, ...]) -> Opened:
-    """Step 4; returns the opening line's body."""
     opened = lines[0].receipt.body
     if not isinstance(opened, Opened):
         raise refuse(1, f"is a {opened.type} receipt, not the opening of a run")
-    if opened.plan != digest(plan):
+    # Before it is parsed: what a trusted key did not commit to may be a bomb.
+    if opened.plan != hashlib.sha256(plan_bytes).hexdigest():
         raise TamperError(f"{PLAN}: is not the plan that the ledger's first line commits to")
+    try:
+        plan = read(Plan, plan_bytes)
+    except OtherVersionError as error:
+        raise other_version(PLAN, error) from None
+    except MalformedError as error:
+        raise TamperError(f"{PLAN}: {error}") from None
+    problems = [f"{LEDGER} line {len(lines) + 1} is torn: {torn}"] if torn else []
+    return plan, opened, lines, problems
+
+
+def _check_bindings(plan: Plan, opened: Opened, lines: tuple[Line, ...]) -> None:
+    """The rest of step 4."""
     if opened.trials != len(plan.trials):
         raise refuse(1, f"announces {opened.trials} trials, but the plan has {len(plan.trials)}")
     for line in lines:
@@ -216,7 +213,6 @@ def _check_bindings(plan: Plan, lines: tuple[Line, ...]) -> Opened:
             raise TamperError(f"{PLAN}: names a task or trial twice")
     if not {(task, target) for task, target, _ in cells} <= set(tasks):
         raise TamperError(f"{PLAN}: has a trial without a task")
-    return opened
 
 
 def _check_trials(

@@ -82,7 +82,9 @@ def _observe(context: TrialContext) -> Observations:
         try:
             turns.take()
         finally:
+            # Whatever became of the turns, this was asked and is billed.
             traffic = route.close()
+            seen = seen.model_copy(update=traffic)
         seen = turns.observations().model_copy(update=traffic)
         seen = seen.model_copy(update={"journal": _journal(context, turns)})
         if seen.agent_record and turns.is_settled:
