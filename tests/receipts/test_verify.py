@@ -399,7 +399,7 @@ def test_what_no_trusted_key_vouches_for_is_not_even_parsed(tmp_path: Path, name
     (run / name).write_bytes(b"".join([lines[0], bomb, *lines[1:]]) if name == "ledger.jsonl" else bomb)
     tracemalloc.start()
     try:
-        with pytest.raises(TamperError, match="not an envelope|first line commits"):
+        with pytest.raises(TamperError, match=r"not an envelope|first line commits"):
             verify(run, TRUST)
         assert tracemalloc.get_traced_memory()[1] < 30_000_000
     finally:
