@@ -75,7 +75,18 @@ def test_what_is_no_fault(tmp_path: Path, fault: dict[str, Any], place: str) -> 
     assert all(place.split(".")[0] in problem for problem in found), found
 
 
-def test_faults_and_steps_do_not_go_together(tmp_path: Path) -> None:
-    steps = ("tasks.0.steps", [{"id": "a", "command": "true"}])
-    found = problems(tmp_path, changed((FAULTS, [GOOD]), steps, ("tasks.0.runner", None)))
-    assert found == ["tasks[0].faults: cannot stand beside `steps`"]
+def test_steps_have_faults_of_their_own(tmp_path: Path) -> None:
+    def steps(*faults: Any) -> Any:
+        return ("tasks.0.steps", [{"id": "a", "command": "true", "faults": list(faults)}])
+
+    loaded = load(tmp_path, changed(steps(GOOD), ("tasks.0.runner", None)))
+    assert len(loaded.suite.tasks[0].steps[0].faults) == 1
+    found = problems(tmp_path, changed((FAULTS, [GOOD]), steps(), ("tasks.0.runner", None)))
+    assert found == ["tasks[0].faults: cannot stand beside `steps`: put them into the step that they strike"]
+    wrong = problems(
+        tmp_path, changed(steps(GOOD, {**GOOD, "target": "box", "seed": 3}), ("tasks.0.runner", None))
+    )
+    assert wrong == [
+        "tasks[0].steps[0].faults[1].target: `box` cannot get a signal; name `agent` or `tool`",
+        "tasks[0].steps[0].faults[1].seed: is not 0: a schedule has one seed",
+    ]

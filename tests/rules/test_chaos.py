@@ -14,6 +14,7 @@ from boxeval.spec.base import Scalar
 from boxeval.spec.box import BoxResult
 from boxeval.spec.chaos import Fault, Injected
 from boxeval.spec.outcome import FailureClass
+from boxeval.spec.plan import PlannedStep
 from boxeval.spec.trial import Observations
 
 
@@ -36,20 +37,32 @@ def seen(*faults: Injected, command: Any = None, **box: Any) -> Observations:
     return samples.seen(agent=samples.box(ended, injected=faults, **box), grader=None)
 
 
+def delays(faults: tuple[Fault, ...], repeat: int = 1) -> list[int]:
+    return [one.delay_ms for one in schedule(samples.task(faults=faults), repeat)]
+
+
+def struck(name: str, *faults: Fault) -> PlannedStep:
+    return samples.planned_step(name).model_copy(update={"faults": faults})
+
+
 @pytest.mark.contract("S42")
 def test_a_moment_follows_from_seed_repeat_and_place() -> None:
     # The first 8 bytes of the SHA-256 of "7:1:1" are 1d194ec3855cadb0; modulo 901 that is 629. The others likewise.
     random = fault({"betweenMs": (0, 900)}, seed=7)
-    assert [one.delay_ms for one in schedule((random, random), 1)] == [629, 789]
-    assert [one.delay_ms for one in schedule((random,), 2)] == [16]
-    (later,) = schedule((fault({"betweenMs": (100, 1000)}, seed=7),), 1)
-    assert later.delay_ms == 729
-    assert schedule((fault({"betweenMs": (3, 3)}),), 1)[0].delay_ms == 3
+    assert delays((random, random)) == [629, 789]
+    assert delays((random,), 2) == [16]
+    assert delays((fault({"betweenMs": (100, 1000)}, seed=7),)) == [729]
+    assert delays((fault({"betweenMs": (3, 3)}),)) == [3]
+    # Places are counted through all steps of a task.
+    steps = (struck("a", random), struck("b"), struck("c", random))
+    first, last = (schedule(samples.task(steps=steps), 1, steps[number]) for number in (0, 2))
+    assert [(one.number, one.delay_ms) for one in (*first, *last)] == [(1, 629), (2, 789)]
 
 
 def test_a_moment_by_name_or_by_the_clock_needs_no_seed() -> None:
     faults = (fault("start"), fault("mid-tool"), fault({"afterMs": 250}))
-    assert [(one.number, one.delay_ms, one.mid_tool) for one in schedule(faults, 3)] == [
+    task = samples.task(faults=faults)
+    assert [(one.number, one.delay_ms, one.mid_tool) for one in schedule(task, 3)] == [
         (1, 0, False),
         (2, 0, True),
         (3, 250, False),
@@ -74,6 +87,51 @@ def test_a_moment_by_name_or_by_the_clock_needs_no_seed() -> None:
 def test_metrics(faults: Any, observed: Observations, expected: tuple[Scalar, ...]) -> None:
     found = measure(samples.task(faults=faults), observed, 1)
     assert (found["chaos.seed"], found["chaos.faultInjected"], found["chaos.exitCode"]) == expected
+
+
+ABC = (struck("a", fault(seed=7)), struck("b"), struck("c", strike("start", "container-kill")))
+
+
+def of_steps(*boxes: BoxResult) -> Observations:
+    steps = tuple(samples.step(step.id, agent=box) for step, box in zip(ABC, boxes, strict=False))
+    return samples.seen(agent=None, grader=None, steps=steps)
+
+
+BOTH = of_steps(
+    samples.box(injected=(injected(),)),
+    samples.box(),
+    samples.box(samples.killed(9), injected=(injected(2),)),
+)
+
+
+@pytest.mark.contract("S30", "S42")
+@pytest.mark.parametrize(
+    ("observed", "expected"),
+    [
+        (BOTH, (7, True, 137)),
+        # The first step has failed by its fault, so the last one was never struck.
+        (of_steps(samples.box(samples.command(130), injected=(injected(),))), (7, False, 130)),
+        # A step without faults says nothing of them.
+        (of_steps(samples.box(injected=(injected(),)), samples.box(samples.command(3))), (7, False, 0)),
+    ],
+)
+def test_metrics_of_steps(observed: Observations, expected: tuple[Scalar, ...]) -> None:
+    task = samples.task(steps=ABC)
+    found = measure(task, observed, 1)
+    assert (found["chaos.seed"], found["chaos.faultInjected"], found["chaos.exitCode"]) == expected
+    assert contradiction(task, observed, 1) is None
+
+
+def test_the_step_that_was_struck_says_so_and_no_other_may() -> None:
+    task = samples.task(steps=ABC)
+    outcome = decide(task, BOTH, measure(task, BOTH, 1))
+    assert outcome.detail == "step c was killed by SIGKILL; injected container-kill after 5 ms"
+    for observed in (
+        of_steps(samples.box(injected=(injected(2),))),
+        of_steps(samples.box(), samples.box(injected=(injected(),))),
+        of_steps(samples.box(), samples.box(), samples.box(injected=(injected(),))),
+    ):
+        assert "out of order" in (contradiction(task, observed, 1) or "")
 
 
 @pytest.mark.contract("S27")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from boxeval.formats.faults import Fault as Problem
 from boxeval.formats.faults import below
@@ -13,11 +13,19 @@ from boxeval.spec.suite import Task
 def chaos_faults(task: Task) -> Iterator[Problem]:
     """Everything wrong with `faults`."""
     if task.faults and task.steps:
-        yield ("faults",), "cannot stand beside `steps`"
-    for number, fault in enumerate(task.faults):
-        yield from below("faults", below(number, _fault_faults(fault)))
-        if fault.seed != task.faults[0].seed:
-            yield ("faults", number, "seed"), f"is not {task.faults[0].seed}: a schedule has one seed"
+        yield ("faults",), "cannot stand beside `steps`: put them into the step that they strike"
+    turns = [task.faults, *(step.faults for step in task.steps)]
+    seeds = [fault.seed for faults in turns for fault in faults]
+    yield from below("faults", _schedule_faults(task.faults, seeds))
+    for number, step in enumerate(task.steps):
+        yield from below("steps", below(number, below("faults", _schedule_faults(step.faults, seeds))))
+
+
+def _schedule_faults(faults: Sequence[Fault], seeds: Sequence[int]) -> Iterator[Problem]:
+    for number, fault in enumerate(faults):
+        yield from below(number, _fault_faults(fault))
+        if fault.seed != seeds[0]:
+            yield (number, "seed"), f"is not {seeds[0]}: a schedule has one seed"
 
 
 def _fault_faults(fault: Fault) -> Iterator[Problem]:

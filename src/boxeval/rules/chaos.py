@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from boxeval.rules.endings import exit_code
 from boxeval.spec.base import Scalar
 from boxeval.spec.box import BoxResult
 from boxeval.spec.chaos import After, Between, BoxFault, Fault
-from boxeval.spec.plan import PlannedTask
+from boxeval.spec.plan import PlannedStep, PlannedTask
 from boxeval.spec.trial import Observations
 
 NAMES = ("chaos.seed", "chaos.faultInjected", "chaos.exitCode")
@@ -26,12 +26,23 @@ class Scheduled:
     mid_tool: bool
 
 
-def schedule(faults: Sequence[Fault], repeat: int) -> tuple[Scheduled, ...]:
-    """The same for the same seed and repeat, wherever and whenever it is computed."""
+def schedule(task: PlannedTask, repeat: int, step: PlannedStep | None = None) -> tuple[Scheduled, ...]:
+    """The faults of one turn, numbered from 1 through all turns of the task.
+
+    The same for the same seed and repeat, wherever and whenever it is computed.
+    """
+    before = task.steps[: task.steps.index(step)] if step else ()
     return tuple(
         Scheduled(number, fault, _delay_ms(fault, repeat, number), fault.at == "mid-tool")
-        for number, fault in enumerate(faults, start=1)
+        for number, fault in enumerate(
+            step.faults if step else task.faults, start=1 + sum(len(one.faults) for one in before)
+        )
     )
+
+
+def faults_of(task: PlannedTask) -> tuple[Fault, ...]:
+    """Of all turns, in the order of their numbers."""
+    return (*task.faults, *(fault for step in task.steps for fault in step.faults))
 
 
 def _delay_ms(fault: Fault, repeat: int, number: int) -> int:
@@ -46,32 +57,44 @@ def _delay_ms(fault: Fault, repeat: int, number: int) -> int:
 
 def of_chaos(task: PlannedTask, seen: Observations) -> dict[str, Scalar]:
     """The `chaos.*` metrics; all unmeasured in a task without faults."""
-    if not task.faults:
+    faults = faults_of(task)
+    if not faults:
         return dict.fromkeys(NAMES)
-    box = seen.agent
-    delivered = {one.number for one in box.injected if one.delivered} if box else set()
+    struck = [box for of_turn, box in _turns(task, seen) if of_turn and box]
+    box = struck[-1] if struck else None
+    delivered = {one.number for turn in struck for one in turn.injected if one.delivered}
     code = exit_code(box.commands[-1]) if box and box.commands and box.error is None else None
     return {
-        "chaos.seed": task.faults[0].seed,
-        "chaos.faultInjected": delivered == set(range(1, len(task.faults) + 1)),
+        "chaos.seed": faults[0].seed,
+        "chaos.faultInjected": delivered == set(range(1, len(faults) + 1)),
         "chaos.exitCode": code,
     }
 
 
+def _turns(
+    task: PlannedTask, seen: Observations, repeat: int = 1
+) -> Iterator[tuple[tuple[Scheduled, ...], BoxResult | None]]:
+    """The schedule of each turn that may have begun, with its box."""
+    yield schedule(task, repeat), seen.agent
+    for step, found in zip(task.steps, seen.steps, strict=False):
+        yield schedule(task, repeat, step), found.agent
+
+
 def killed_from_outside(task: PlannedTask, box: BoxResult) -> bool:
     """Whether the box ended by a fault that leaves no report of its shim."""
+    faults = faults_of(task)
     return any(
-        one.delivered and task.faults[one.number - 1].fault is BoxFault.CONTAINER_KILL
+        one.delivered and faults[one.number - 1].fault is BoxFault.CONTAINER_KILL
         for one in box.injected
-        if one.number <= len(task.faults)
+        if one.number <= len(faults)
     )
 
 
 def injected_words(task: PlannedTask, box: BoxResult) -> str:
     """`injected SIGINT after 12 ms`, for people."""
-    words = []
+    words, faults = [], faults_of(task)
     for one in box.injected:
-        fault = task.faults[one.number - 1] if one.number <= len(task.faults) else None
+        fault = faults[one.number - 1] if one.number <= len(faults) else None
         name = (fault.signal or fault.fault) if fault else None
         words.append(f"{name or 'a fault'} {'' if one.delivered else 'not delivered '}after {one.at_ms} ms")
     return f"injected {', '.join(words)}" if words else ""
@@ -79,15 +102,21 @@ def injected_words(task: PlannedTask, box: BoxResult) -> str:
 
 def contradiction(task: PlannedTask, seen: Observations, repeat: int) -> str | None:
     """What in the record of faults does not follow from the schedule; None if all does."""
-    planned = schedule(task.faults, repeat)
-    boxes = [seen.measure, seen.grader, *(box for step in seen.steps for box in (step.agent, step.verify))]
+    boxes = [seen.measure, seen.grader, *(step.verify for step in seen.steps)]
+    boxes += [step.agent for step in seen.steps[len(task.steps) :]]
     if any(box and box.injected for box in boxes):
         return "a fault was injected where none is planned"
+    return next(
+        filter(None, (_of_turn(planned, box) for planned, box in _turns(task, seen, repeat) if box)), None
+    )
+
+
+def _of_turn(planned: tuple[Scheduled, ...], box: BoxResult) -> str | None:
     before = 0
-    for place, one in enumerate(seen.agent.injected if seen.agent else (), start=1):
-        if one.number != place or place > len(planned):
+    for place, one in enumerate(box.injected):
+        if place >= len(planned) or one.number != planned[place].number:
             return "faults were injected out of order"
-        if one.delay_ms != planned[place - 1].delay_ms or one.at_ms < before + one.delay_ms:
-            return f"fault {place} was injected at another moment than its seed says"
+        if one.delay_ms != planned[place].delay_ms or one.at_ms < before + one.delay_ms:
+            return f"fault {one.number} was injected at another moment than its seed says"
         before = one.at_ms
     return None

@@ -120,6 +120,7 @@ def steps_of(suite: Suite, task: Task, target: Target) -> tuple[PlannedStep, ...
             timeout_ms=min(step.timeout_ms or turn_ms, turn_ms),
             verify=step.verify,
             verify_timeout_ms=(step.verify and step.verify.timeout_ms) or check_ms,
+            faults=step.faults,
         )
         for step in task.steps
     )

@@ -39,6 +39,7 @@ class PlannedStep(Record):
     timeout_ms: Positive
     verify: StepVerify | None = None
     verify_timeout_ms: Positive
+    faults: tuple[Fault, ...] = ()
 
 
 class PlannedTask(Record):

@@ -169,6 +169,9 @@ WritePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 Writes = Annotated[tuple[WritePath, ...], Field(max_length=32)]
 
 
+Faults = Annotated[tuple[Fault, ...], Field(max_length=16)]
+
+
 class StepVerify(Record):
     """A check between two steps, in a grader box of its own over what the steps before have left."""
 
@@ -190,6 +193,7 @@ class Step(Record):
     writes: Writes | None = Field(None, description="What this step may change; else the task's `writes`.")
     timeout_ms: Timeout | None = Field(None, description="Of this step, if shorter than the task's.")
     verify: StepVerify | None = Field(None, description="Checked after this step, before the next.")
+    faults: Faults = Field((), description="Faults to inject into this step, in order (docs/chaos.md).")
 
 
 class Metrics(Record):
@@ -229,8 +233,8 @@ class Task(Record):
         (),
         description="gitignore-style patterns: what they match is put back before anything is graded.",
     )
-    faults: Annotated[tuple[Fault, ...], Field(max_length=16)] = Field(
-        (), description="Faults to inject into the turn, in order (docs/chaos.md)."
+    faults: Faults = Field(
+        (), description="Faults to inject into the turn, in order (docs/chaos.md). Steps have their own."
     )
     verify: Verify = Field(Verify(), description="How the turn is graded.")
     required_evidence: tuple[EvidenceName, ...] = Field(

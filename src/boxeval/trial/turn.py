@@ -93,7 +93,7 @@ def take_turn(
     box, task, agent = staged.box, staged.turn.task, None
     with route.opened() as access:
         with context.steps.step("run"):
-            scheduled = schedule(task.faults, context.planned.repeat)
+            scheduled = schedule(context.task, context.planned.repeat, staged.turn.step)
             faults = injections(scheduled, context.slot.policy.limits)
             if host := host_of(task.runner):
                 agent = AgentTurn(context, staged.turn, host, access, before, route.environment())
