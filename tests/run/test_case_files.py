@@ -12,6 +12,7 @@ import run_samples as samples
 from boxeval.cli.app import call
 from boxeval.errors import StorageError, TamperError
 from boxeval.run.case_files import check_files, derived, read_result, write_case_files
+from boxeval.spec.checks import HumanCheck, HumanConfiguration
 from boxeval.spec.trial import Observations
 from case_runs import SAID, answered, plan, sealed
 
@@ -155,6 +156,29 @@ def test_a_result_that_says_something_else_is_refused(
     assert call(["report", "--result-file", str(tmp_path / "gone")]) == 1
     assert call(["report", "--result-file", str(kept), "--result-file", str(kept)]) == 2
     assert call(["report"]) == 2
+
+
+@pytest.mark.contract("G71", "V41")
+def test_a_person_s_verdict_makes_the_result_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was printed before is told as that, and not as tampering."""
+    place, before = tmp_path / "run", tmp_path / "before.json"
+    question = HumanConfiguration(question="Is it kind?")
+    check = HumanCheck(id="kind", grader="boxeval.human", configuration=question)
+    awaited = "a person has not decided yet; see `boxeval grade`"
+    seen = answered(checks=(samples.checked("kind", "unavailable", "boxeval.human", reason=awaited),))
+    result = write_case_files(sealed(place, plan(1, checks=(check,)), seen), place)
+    before.write_text(result.model_dump_json(by_alias=True, indent=2))
+    assert (result.grading, result.exit_code) == ("unavailable", 4)
+    assert (
+        call(["grade", str(place), "say-ready[reference]#1", "--verdict", "pass", "--reason", "It is."]) == 0
+    )
+    now = read_result(place / "run.json")
+    assert (now.task, now.exit_code, now.run_id) == ("passed", 0, result.run_id)
+    assert call(["report", "--result-file", str(place / "run.json")]) == 0
+    assert call(["report", "--result-file", str(before)]) == 3
+    assert f"{place}/run.json is its result now" in capsys.readouterr().err
+    before.write_text(before.read_text().replace("boxeval checkpoint 1", "boxeval checkpoint 2"))
+    assert call(["report", "--result-file", str(before)]) == 4
 
 
 def test_the_identity_command_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,7 +40,7 @@ def report_cases(files: list[Path], form: Format, trust: list[Path] | None) -> N
 
 def _checked(file: Path, settings: Settings, trust: list[Path] | None) -> tuple[CaseResult, bool]:
     """A result, and whether its run is whole. One of no run at all has nothing to be compared with."""
-    from boxeval.run.case_files import check_files, read_result
+    from boxeval.run.case_files import RUN, check_files, read_result
 
     try:
         result = read_result(file)
@@ -49,6 +49,10 @@ def _checked(file: Path, settings: Settings, trust: list[Path] | None) -> tuple[
     if result.evidence_path is None:
         return result, True
     directory = Path(result.evidence_path)
-    run = verified(directory, trust_of(settings, trust), None)
+    run = verified(directory, trust_of(settings, trust), result.checkpoint)
+    if run.checkpoint is not None and result.checkpoint not in (None, run.checkpoint):
+        raise IncompleteError(
+            f"{file}: is of before run {result.run_id} went on; {directory / RUN} is its result now"
+        )
     check_files(run, directory, result)
     return result, run.complete

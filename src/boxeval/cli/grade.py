@@ -50,6 +50,7 @@ def grade(
 
     from boxeval.receipts.keys import key_of_run, load_signing_key
     from boxeval.run import decide
+    from boxeval.run.case_files import write_case_files
     from boxeval.settings import load_settings
 
     settings = load_settings()
@@ -81,6 +82,8 @@ def grade(
         name = by or (entry.label if entry else "")
         envelope = decide.stated(found, one, _word(verdict), reason or "", name, signing)
     done = decide.apply(directory, trust, one, envelope, sealing)
+    if found.plan.case is not None:
+        write_case_files(verified(directory, trust, None), directory)
     say(f"{done.task}[{done.target}]#{done.repeat}: {done.outcome.task}")
 
 
