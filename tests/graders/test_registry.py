@@ -73,6 +73,21 @@ def test_graders_work_in_their_order_and_are_told_in_the_suites(monkeypatch: pyt
     assert silent.asked == ["file", "shell true 7", "head"]
 
 
+@pytest.mark.contract("G63")
+def test_a_judge_is_asked_after_all_others() -> None:
+    class Judging(FakeBench):
+        def judge(self, exchange: Any) -> Any:
+            self.asked.append(f"judge of {exchange.checks[0].id}")
+            raise ValueError("no judge")
+
+    semantic = samples.declared("kind", "boxeval.semantic", proposition="It is kind.")
+    bench = Judging()
+    bench.declared = (semantic, *CHECKS)
+    found = grade_all(bench.declared, bench)
+    assert bench.asked[-2:] == ["head", "judge of kind"] and len(bench.asked) == 6
+    assert [check.status.value for check in found] == ["error", *["passed"] * 5]
+
+
 @pytest.mark.contract("V39")
 @pytest.mark.parametrize("thrown", [ValueError("x"), KeyError("x"), OSError("x"), ZeroDivisionError("x")])
 def test_a_grader_that_throws_is_one_error_and_the_others_go_on(thrown: BaseException) -> None:

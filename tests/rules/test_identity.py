@@ -164,6 +164,8 @@ def test_an_exact_repeat_is_equal_whatever_it_is_called_and_wherever_it_runs() -
         base(policies={"default": POLICIES["default"].model_copy(update={"description": "other words"})}),
         case(candidate=Route(host="reference", model="script:/home/me/elsewhere.yaml")),
     ]
+    judges = [Route(host="claude", model=f"script:/{place}/judge.yaml") for place in ("here", "there")]
+    assert len({case(semantic=judge).tasks[0].identity for judge in judges}) == 1
     assert {one.tasks[0].identity for one in same} == {base().tasks[0].identity}
 
 

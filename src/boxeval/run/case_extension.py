@@ -80,14 +80,17 @@ def _check_origin(choices: CaseChoices) -> None:
 
 def _speaking(room: Room) -> Room:
     """The room in the first dialect that the extension speaks. Raises `ProtocolFault` with what became of each."""
-    faults = []
+    faults: list[tuple[str, str]] = []
     for dialect in DIALECTS:
         use = room.source.use.model_copy(update={"protocol": dialect})
         asked = replace(room, source=replace(room.source, use=use))
         try:
             open_extension(asked)
         except ProtocolFault as fault:
-            faults.append(f"as {dialect}: {fault}")
+            faults.append((dialect, str(fault)))
         else:
             return asked
-    raise ProtocolFault("; ".join(faults))
+    told = {fault for _, fault in faults}
+    raise ProtocolFault(
+        told.pop() if len(told) == 1 else "; ".join(f"as {name}: {fault}" for name, fault in faults)
+    )
