@@ -152,6 +152,7 @@ def test_what_keeps_a_run_from_being_one(
         (["--semantic-host", "claude"], "go together"),
         (["--codex-auth-file", "/gone"], "cannot be read"),
         (["--protected-root", "/gone"], "cannot be verified"),
+        (["--extension-command-file", "x"], "not from both"),
         (["--extension-source", "x", "--task-verdict-policy", "a.b"], "only with --extension-command-file"),
         (["--runtime-config-file", "/gone"], "runtime configuration cannot be read"),
         (["--run-settings-file", "/gone"], "run settings file cannot be read"),

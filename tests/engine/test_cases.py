@@ -242,7 +242,7 @@ def test_a_case_of_an_extension_is_interrupted_and_goes_on(tmp_path: Path) -> No
     case += ["--model", f"script:{place}/model.yaml"]
     several = boxeval(*case, cwd=tmp_path)
     assert several.returncode == 64
-    assert "it has 2 cases (english, french); name one with --case-id" in several.stderr
+    assert "it has 2 cases (`english`, `french`); name one with --case-id" in several.stderr
     command = [sys.executable, "-m", "boxeval", *case, "--case-id", "french", "--trials", "2", "--jobs", "1"]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -9,6 +9,7 @@ from pathlib import Path
 from boxeval.errors import UsageError
 from boxeval.formats.case import LoadedCase, supplied_case
 from boxeval.formats.case_extension import load_use
+from boxeval.formats.place import show
 from boxeval.graders.extension_exchange import ProtocolFault
 from boxeval.run.case_choices import CaseChoices
 from boxeval.run.extensions import extension_room, open_extension, resolve
@@ -54,7 +55,7 @@ def supply(choices: CaseChoices, settings: Settings, note: Callable[[str], None]
         except ProtocolFault as fault:
             raise UsageError(f"extension: {fault}") from None
     if len(cases) != 1:
-        ids = ", ".join(case.id for case in cases[:8]) or "none"
+        ids = ", ".join(show(case.id) for case in cases[:8]) or "none"
         raise UsageError(f"extension: it has {len(cases)} cases ({ids}); name one with --case-id")
     loaded = supplied_case(cases[0], choices.extension_command_file)
     return Supplied(
