@@ -15,7 +15,7 @@ from boxeval.rules.paths import readable
 from boxeval.settings import Settings
 from boxeval.spec.trial import Trial
 from boxeval.verdicts.aggregate import aggregate
-from engine_runs import run, write_suite
+from engine_runs import loosen, run, write_suite
 from patch_trees import apply, read
 
 NAMES = [
@@ -98,13 +98,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("hostile")
     (home / "canary").write_text("content of the host")
     write_suite(home, SUITE.replace("HOST", str(home)).replace("&w ", ""))
-    policy = home / "small.yaml"
-    limits = {"workspaceInodes: 2000": "workspaceInodes: 50000", "fileSizeMib: 8": "fileSizeMib: 200"}
-    text = policy.read_text().replace("bytes: 4000000", "bytes: 200000000")
-    for old, new in limits.items():
-        assert old in text
-        text = text.replace(old, new)
-    policy.write_text(text)
+    more = {"workspaceInodes: 2000": "workspaceInodes: 50000", "fileSizeMib: 8": "fileSizeMib: 200"}
+    loosen(home, more | {"bytes: 4000000": "bytes: 200000000"})
     return home
 
 

@@ -1,4 +1,4 @@
-"""Which blobs a trial's observations point to."""
+"""Which boxes and blobs a trial's observations point to."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from boxeval.spec.box import BoxResult
 from boxeval.spec.trial import Collected, EntryKind, Observations
 
 
-def referenced_blobs(seen: Observations) -> Iterator[tuple[str, str]]:
-    """A name for people and the digest, for every blob that the evidence needs."""
+def boxes_of(seen: Observations) -> list[tuple[str, BoxResult]]:
+    """The boxes that ran, by role, in the order they ran."""
     boxes: list[tuple[str, BoxResult | None]] = [("agent", seen.agent)]
     for step in seen.steps:
         boxes += [(f"step {step.id}", step.agent), (f"check of step {step.id}", step.verify)]
@@ -19,10 +19,15 @@ def referenced_blobs(seen: Observations) -> Iterator[tuple[str, str]]:
     boxes += [("HEAD", seen.git_head.box if seen.git_head else None)]
     exchanges = seen.extension.exchanges if seen.extension else ()
     boxes += [(f"extension {one.method}", one.box) for one in exchanges]
-    for exchange in exchanges:
+    return [(role, box) for role, box in boxes if box]
+
+
+def referenced_blobs(seen: Observations) -> Iterator[tuple[str, str]]:
+    """A name for people and the digest, for every blob that the evidence needs."""
+    for exchange in seen.extension.exchanges if seen.extension else ():
         yield f"request to {exchange.method}", exchange.request
-    for role, box in boxes:
-        for number, command in enumerate(box.commands if box else (), start=1):
+    for role, box in boxes_of(seen):
+        for number, command in enumerate(box.commands, start=1):
             for stream, capture in (("stdout", command.stdout), ("stderr", command.stderr)):
                 if capture.kept:
                     yield f"{role} {number} {stream}", capture.kept

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from boxeval.receipts.blobs import BlobStore
+from boxeval.receipts.evidence import boxes_of
 from boxeval.reports.escape import escape_lines
 from boxeval.reports.words import size
 from boxeval.rules.endings import describe, ended_badly
-from boxeval.spec.box import BoxResult, Capture, CommandResult
+from boxeval.spec.box import Capture, CommandResult
 from boxeval.spec.graded import CheckStatus
 from boxeval.spec.trial import BoundaryStatus, Change, ChangeKind, Enforcement, Trial
 
@@ -25,21 +26,6 @@ class Excerpt:
 
     caption: str
     lines: tuple[str, ...]
-
-
-def boxes_of(trial: Trial) -> list[tuple[str, BoxResult]]:
-    """The boxes that ran, by role, in the order they ran."""
-    seen = trial.observations
-    boxes: list[tuple[str, BoxResult | None]] = [("agent", seen.agent)]
-    for step in seen.steps:
-        boxes += [(f"step {step.id}", step.agent), (f"check of step {step.id}", step.verify)]
-    boxes += [("measure", seen.measure), ("grader", seen.grader)]
-    boxes += [(f"check {check.id}", check.box) for check in seen.checks]
-    boxes += [("HEAD", seen.git_head.box if seen.git_head else None)]
-    boxes += [
-        (f"extension {one.method}", one.box) for one in (seen.extension.exchanges if seen.extension else ())
-    ]
-    return [(role, box) for role, box in boxes if box]
 
 
 def enforcements_of(trial: Trial) -> list[tuple[str, Enforcement]]:
@@ -71,7 +57,7 @@ def failing_output(trial: Trial, blobs: BlobStore) -> list[Excerpt]:
             return output(f"check {check.id}", check.box.commands[0], blobs, LINES)
     # Their exit codes alone say nothing.
     others = {"measure", "HEAD", *(f"check {check.id}" for check in seen.checks)}
-    for role, box in reversed(boxes_of(trial)):
+    for role, box in reversed(boxes_of(trial.observations)):
         if role not in others and (bad := ended_badly(box)):
             return output(f"{role} command {bad[0]}", bad[1], blobs, LINES)
     return []

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from boxeval.receipts.blobs import BlobStore
+from boxeval.receipts.evidence import boxes_of
 from boxeval.receipts.verify import VerifiedRun
 from boxeval.reports.check_words import checks_shown
 from boxeval.reports.columns import facts, table
 from boxeval.reports.escape import escape
-from boxeval.reports.excerpts import boxes_of, change_words, command_words, enforcements_of, output
+from boxeval.reports.excerpts import change_words, command_words, enforcements_of, output
 from boxeval.reports.extension import extension_lines
 from boxeval.reports.text import render
 from boxeval.reports.words import UNKNOWN, Fact, cause, duration, kind_of, kind_of_line, number, size
@@ -81,7 +82,7 @@ def render_trial(run: VerifiedRun, trial: Trial) -> str:
     if seen.fault:
         lines += ["", f"fault before the candidate ran: {escape(seen.fault.detail)}"]
     lines += checks_shown(seen, run.blobs)
-    for role, box in boxes_of(trial):
+    for role, box in boxes_of(trial.observations):
         lines += ["", *_box(role, box, run.blobs)]
     if seen.collected:
         lines += ["", *_changes(seen.collected), *_patch(seen.collected.patch)]
