@@ -1,25 +1,12 @@
-"""Which boxes and blobs a trial's observations point to."""
+"""Which blobs a trial's observations point to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from boxeval.rules.boxes import boxes_of
 from boxeval.spec.agent_record import AgentRecord
-from boxeval.spec.box import BoxResult
 from boxeval.spec.trial import Collected, EntryKind, Observations
-
-
-def boxes_of(seen: Observations) -> list[tuple[str, BoxResult]]:
-    """The boxes that ran, by role, in the order they ran."""
-    boxes: list[tuple[str, BoxResult | None]] = [("agent", seen.agent)]
-    for step in seen.steps:
-        boxes += [(f"step {step.id}", step.agent), (f"check of step {step.id}", step.verify)]
-    boxes += [("measure", seen.measure), ("grader", seen.grader)]
-    boxes += [(f"check {check.id}", check.box) for check in seen.checks]
-    boxes += [("HEAD", seen.git_head.box if seen.git_head else None)]
-    exchanges = seen.extension.exchanges if seen.extension else ()
-    boxes += [(f"extension {one.method}", one.box) for one in exchanges]
-    return [(role, box) for role, box in boxes if box]
 
 
 def referenced_blobs(seen: Observations) -> Iterator[tuple[str, str]]:

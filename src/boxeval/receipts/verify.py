@@ -289,7 +289,8 @@ def _not_following(number: int, fault: str, made_by: str) -> TamperError | Unrea
 def _verdict_fault(trial: Trial, task: PlannedTask) -> str | None:
     seen = trial.observations
     fault = contradiction(task, seen) or checks_fault(task, seen)
-    if fault := fault or chaos.contradiction(task, seen, trial.repeat):
+    fault = fault or chaos.contradiction(task, seen, trial.repeat)
+    if fault:
         return fault
     metrics = measure(task, trial.observations, trial.wall_ms)
     if not _same(metrics, trial.metrics):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from boxeval.receipts.blobs import BlobStore
-from boxeval.receipts.evidence import boxes_of
 from boxeval.reports.escape import escape_lines
 from boxeval.reports.words import size
+from boxeval.rules.boxes import boxes_of
 from boxeval.rules.endings import describe, ended_badly
 from boxeval.spec.box import Capture, CommandResult
 from boxeval.spec.graded import CheckStatus

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from boxeval.receipts.blobs import BlobStore
-from boxeval.receipts.evidence import boxes_of
 from boxeval.receipts.verify import VerifiedRun
 from boxeval.reports.check_words import checks_shown
 from boxeval.reports.columns import facts, table
@@ -14,6 +13,7 @@ from boxeval.reports.excerpts import change_words, command_words, enforcements_o
 from boxeval.reports.extension import extension_lines
 from boxeval.reports.text import render
 from boxeval.reports.words import UNKNOWN, Fact, cause, duration, kind_of, kind_of_line, number, size
+from boxeval.rules.boxes import boxes_of
 from boxeval.rules.cause import failure_cause
 from boxeval.spec.box import BoxResult
 from boxeval.spec.egress import EgressTraffic

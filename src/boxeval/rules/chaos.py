@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from boxeval.rules.boxes import boxes_of
 from boxeval.rules.endings import exit_code
 from boxeval.spec.base import Scalar
 from boxeval.spec.box import BoxResult
@@ -102,13 +103,10 @@ def injected_words(task: PlannedTask, box: BoxResult) -> str:
 
 def contradiction(task: PlannedTask, seen: Observations, repeat: int) -> str | None:
     """What in the record of faults does not follow from the schedule; None if all does."""
-    boxes = [seen.measure, seen.grader, *(step.verify for step in seen.steps)]
-    boxes += [step.agent for step in seen.steps[len(task.steps) :]]
-    if any(box and box.injected for box in boxes):
+    turns = [(planned, box) for planned, box in _turns(task, seen, repeat) if box]
+    if any(box.injected and not any(box is one for _, one in turns) for _, box in boxes_of(seen)):
         return "a fault was injected where none is planned"
-    return next(
-        filter(None, (_of_turn(planned, box) for planned, box in _turns(task, seen, repeat) if box)), None
-    )
+    return next(filter(None, (_of_turn(planned, box) for planned, box in turns)), None)
 
 
 def _of_turn(planned: tuple[Scheduled, ...], box: BoxResult) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from boxeval.receipts.verify import VerifiedRun
 from boxeval.rules.case_states import UNSEEN, case_states, exit_code, run_states
@@ -18,6 +19,7 @@ from boxeval.spec.report import Report
 from boxeval.spec.trial import Trial
 from boxeval.verdicts.aggregate import aggregate
 
+N = TypeVar("N", int, float)
 Kept = Callable[[Trial], tuple[KeptFile | None, tuple[KeptFile, ...]]]
 """A trial's final message and its host artifacts, as files of the run's directory."""
 
@@ -83,7 +85,7 @@ def _case(
         duration_ms=_total([trial.duration_ms for trial in trials]),
         input_tokens=_total([trial.input_tokens for trial in trials]),
         output_tokens=_total([trial.output_tokens for trial in trials]),
-        cost_usd=_cost([trial.cost_usd for trial in trials]),
+        cost_usd=_total([trial.cost_usd for trial in trials]),
         trials=trials,
     )
 
@@ -128,12 +130,8 @@ def _checks(trial: Trial) -> Iterable[CheckLine]:
         yield CheckLine(id=seen.id, grader=seen.grader, status=str(seen.status), reason=seen.reason)
 
 
-def _total(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
-
-
-def _cost(values: Sequence[float | None]) -> float | None:
+def _total(values: Sequence[N | None]) -> N | None:
+    """The sum; None if one is not known, or there are none."""
     known = [value for value in values if value is not None]
     return sum(known) if known and len(known) == len(values) else None
 
