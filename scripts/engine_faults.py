@@ -60,7 +60,8 @@ def main() -> int:
             forget(settings)
     print(
         f"{ends.total()} runs, each with one fault at one of {len(calls)} requests: "
-        f"{', '.join(f'{n} {kind}' for kind, n in sorted(ends.items()))}; {wrong} wrong; "
+        f"{', '.join(f'{n} {kind}' for kind, n in sorted(ends.items()))}; {wrong} wrong"
+        f"{'' if wrong else f', 95 % bound {3 / ends.total():.1e}'}; "
         f"longest {longest_s:.1f} s; {time.monotonic() - began:.0f} s in all"
     )
     return 1 if wrong else 0

@@ -70,7 +70,7 @@ STREAM = (
 SHIM = b"exit=0\nsignal=0\ntimed_out=0\nspawn_error=\nwall_ms=5\nstalled_ms=0\n"
 LAST = b"orphans=0\nsurvivors=0\noom_kills=0\npids_denied=0\ncpu_ms=1\nmax_rss_kib=1\nfull=\n"
 EXTENSION = {"protocol": "boxeval.discovery.v1", "id": "0" * 16, "method": "describe", "result": DESCRIBED}
-AGENTS = tuple(
+EVENTS = tuple(
     b"".join(json.dumps(event).encode() + b"\n" for event in events)
     for events in (
         [
@@ -98,8 +98,13 @@ AGENTS = tuple(
             {"method": "turn/completed", "params": {"threadId": "t", "turn": {"status": "completed"}}},
         ],
         [{"info": {"exit_status": "Submitted"}, "messages": [{"role": "assistant", "content": "x"}]}],
+        [
+            {"type": "tool_execution_start", "payload": {"toolCallId": "c", "toolName": "B"}},
+            {"type": "agent_end"},
+        ],
     )
 )
+AGENTS = (*EVENTS, b"LLM RESPONSE 2026\nASSISTANT x\n> Tokens: 12 sent, 3 cache hit, 4 received.\n")
 JUDGED = (
     b'{"outcomes":[{"id":"one","verdict":"pass","reason":"r"},{"id":"two","verdict":"fail","reason":"s"}]}'
 )

@@ -25,6 +25,7 @@ from forward import Forwarder
 from layers import is_opaque, is_whiteout, strip_attributes, whiteout
 from rollback import Rollback
 from trees import DIRECTORY, EPOCH, FILE, Planter, empty, kind_of, parents_first
+from wanted import mark, unwanted, uptime_s
 from wire import CHUNK, Gone, OverCap, Refused, Wire
 
 AREAS, FIXTURES = ("/slot/agent", "/slot/grade"), "/fixtures"
@@ -115,7 +116,7 @@ class Keeper:
 
     def do_has_fixture(self, key):
         try:
-            os.utime(f"{FIXTURES}/{safe(key)}/digest")  # when it was last wanted, for do_trim_fixtures
+            mark(f"{FIXTURES}/{safe(key)}/digest")
         except FileNotFoundError:
             return {"present": False}
         return {"present": True}
@@ -125,17 +126,15 @@ class Keeper:
 
         One that a box has mounted was wanted when its trial was staged, so it is never among them.
         """
-        wanted = {}
+        marks = {}
         for key in filter(NAME.fullmatch, os.listdir(FIXTURES)):
             with contextlib.suppress(FileNotFoundError):
-                wanted[key] = os.stat(f"{FIXTURES}/{key}/digest").st_mtime
-        oldest_first = sorted(wanted, key=wanted.get)
-        until = time.time() - unused_s
+                marks[key] = os.stat(f"{FIXTURES}/{key}/digest").st_mtime
         dropped = []
-        for key in oldest_first[: max(len(wanted) - keep, 0)]:
+        for key in unwanted(marks, uptime_s(), keep, unused_s):
             # Asked once more, since another slot may want it now, or be dropping it.
             with contextlib.suppress(FileNotFoundError):
-                if os.stat(f"{FIXTURES}/{key}/digest").st_mtime < until:
+                if os.stat(f"{FIXTURES}/{key}/digest").st_mtime == marks[key]:
                     self.do_drop_fixture(key)
                     dropped.append(key)
         return {"dropped": dropped}
@@ -264,6 +263,7 @@ class Keeper:
     def name_fixture(self, place, key):
         with open(f"{place}/digest", "w") as sink:
             sink.write(self.last_digest)
+        mark(f"{place}/digest")
         os.utime(f"{place}/tree", (EPOCH, EPOCH))
         try:
             os.rename(place, f"{FIXTURES}/{safe(key)}")

@@ -282,7 +282,8 @@ def main() -> int:
         print(table(made, chosen.seed))
         good = sum(one.is_good for one in made)
         bound = f"; 95 % bound for any fault {3 / wanted:.4f}" if good == wanted else ""
-        print(f"{good} of {wanted} kills are good, in {time.monotonic() - began:.0f} s{bound}")
+        took_s = time.monotonic() - began
+        print(f"crash: {good} of {wanted} kills are good, in {took_s:.0f} s{bound}; seed {chosen.seed}")
     return 0 if len(made) == wanted and all(one.is_good for one in made) and not any(statuses) else 1
 
 

@@ -5,6 +5,7 @@ What reads the wall clock: times in receipts, the span of a key, run ids. What m
 
 from __future__ import annotations
 
+import runpy
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from boxeval.receipts.ledger import Ledger
 from boxeval.receipts.trust import Trust
 from boxeval.receipts.verify import verify
 from boxeval.sandbox.ownership import DEADLINE, Owner
+from boxeval.settings import resource
 from boxeval.verdicts.aggregate import aggregate
 from tamper_cases import KEY, MINE, PLAN, TRUST, observed
 
@@ -48,6 +50,33 @@ def test_no_step_makes_a_sweep_take_what_is_in_use(
     assert int(labels[DEADLINE]) - boot_s == pytest.approx(900, abs=5)
     # A day of uptime later its time is over, whatever the clock on the wall says.
     assert owner.is_orphan(labels, boot_s + DAY_S)
+
+
+HOUR_S = 3600.0
+
+
+def test_no_step_makes_a_fixture_look_unused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 are cached, of which one box has the first mounted: it goes by uptime alone, on this start of the machine."""
+    wanted = runpy.run_path(str(resource("images") / "keeper" / "wanted.py"))
+    now = time.time()
+    for step_s in (-400 * DAY_S, 400 * DAY_S):
+        monkeypatch.setattr(time, "time", lambda step_s=step_s: now + step_s)
+        (tmp_path / "digest").touch()
+        wanted["mark"](tmp_path / "digest")
+        up_s = wanted["uptime_s"]()
+        assert up_s == pytest.approx(time.clock_gettime(time.CLOCK_BOOTTIME), abs=5)
+        marks = {"mounted": (tmp_path / "digest").stat().st_mtime, **{str(n): up_s for n in range(299)}}
+        assert wanted["unwanted"](marks, up_s, 256, DAY_S) == []
+    up_s = 5 * DAY_S
+    marks = {
+        "new": up_s - HOUR_S,
+        "old": up_s - 25 * HOUR_S,
+        "older": up_s - 26 * HOUR_S,
+        "before": up_s + HOUR_S,
+    }
+    assert wanted["unwanted"](marks, up_s, 0, DAY_S) == ["before", "older", "old"]
+    assert wanted["unwanted"](marks, up_s, 2, DAY_S) == ["before", "older"]
+    assert wanted["unwanted"](marks, up_s, 4, DAY_S) == []
 
 
 @pytest.mark.parametrize(("opened", "closed"), [(NOON, BEFORE), (NOON, AFTER)], ids=["back", "forward"])
