@@ -178,6 +178,12 @@ def test_an_agents_configuration_in_a_fixture_is_refused(tmp_path: Path, path: s
     for fixture in fixtures:
         with pytest.raises(UsageError, match="which an agent takes for its own configuration"):
             made(tmp_path, fixture=fixture)
+    opted = {"fixture": fixtures[0], "fixtureConfiguration": "inert"}
+    assert made(tmp_path, **opted).suite.tasks[0].runner.host is None
+    host = made(tmp_path, host="codex", **opted).suite.tasks[0].runner.host
+    assert host and host.fixture_configuration == "inert"
+    with pytest.raises(UsageError, match="host gemini cannot leave it unheeded"):
+        made(tmp_path, host="gemini", **opted)
     skill = {"files": {".agents/skills/x/SKILL.md": "", ".claude/skills/x/SKILL.md": "", "AGENTS.md": ""}}
     assert made(tmp_path, fixture=skill)
 

@@ -43,6 +43,8 @@ REFERENCE = "reference"
 HOSTS = (REFERENCE, "codex", "claude", "gemini", "opencode", "mini-swe-agent", "aider")
 CONTINUES = (REFERENCE, "codex", "claude", "opencode")
 """Hosts that go on with a session, as a follow-up prompt needs."""
+KEEP_INERT = (REFERENCE, "codex", "claude")
+"""Hosts that do not heed an agent's configuration in a fixture: that of reference knows none."""
 FIRST, FOLLOW_UP = "prompt", "follow-up"
 """Turns of a case with two prompts."""
 WITH_EFFORT, EFFORTS = ("codex", "claude"), ("low", "medium", "high")
@@ -71,8 +73,8 @@ def case_suite(
 ) -> LoadedSuite:
     """The suite of a case. Raises `SuiteError` with every problem of the case, `UsageError` for a choice."""
     case = loaded.case
-    if fault := agent_files_fault(case.fixture, repository):
-        raise UsageError(f"{loaded.file}: {fault}")
+    if case.fixture_configuration is None and (fault := agent_files_fault(case.fixture, repository)):
+        raise UsageError(f"{loaded.file}: {fault}; `fixtureConfiguration: inert` lets it be there, unheeded")
     _check_judge(case.checks, judge)
     models = {MODEL: model_of(choice.model, choice.host)}
     if judge is not None:
@@ -106,7 +108,7 @@ def case_suite(
 
 def _asked(case: Case, choice: Choice, runtime: Runtime) -> dict[str, Any]:
     """How a host takes its turn, or two of one session, as fields of a task. Raises `UsageError`."""
-    tree = _host(choice, runtime)
+    tree = _host(choice, runtime, case.fixture_configuration)
     if case.follow_up_prompt is None:
         return {"runner": Runner.model_validate(tree | {"prompt": case.prompt})}
     if choice.host not in CONTINUES:
@@ -120,7 +122,7 @@ def _asked(case: Case, choice: Choice, runtime: Runtime) -> dict[str, Any]:
     return {"runner": Runner.model_validate(tree), "steps": steps}
 
 
-def _host(choice: Choice, runtime: Runtime) -> dict[str, Any]:
+def _host(choice: Choice, runtime: Runtime, configuration: str | None) -> dict[str, Any]:
     """The runner of a host without its prompt. Raises `UsageError` for no host, or for what it does not have."""
     host, state = choice.host, runtime.host_options
     if host == REFERENCE:
@@ -131,6 +133,12 @@ def _host(choice: Choice, runtime: Runtime) -> dict[str, Any]:
         return {"kind": RunnerKind.SCRIPTED}
     _known_host(host)
     options: dict[str, Any] = {**state}
+    if configuration is not None:
+        if host not in KEEP_INERT:
+            raise UsageError(
+                f"fixtureConfiguration: host {host} cannot leave it unheeded ({_list(KEEP_INERT)} can)"
+            )
+        options["fixture_configuration"] = configuration
     if choice.effort is not None and host in WITH_EFFORT:
         if choice.effort not in EFFORTS:
             raise UsageError(f"--effort {choice.effort}: host {host} has {', '.join(EFFORTS)}")

@@ -45,6 +45,9 @@ class Case(Record):
         None, description="What it is asked next, in the same session of an agent that can go on with one."
     )
     fixture: CaseFixture = Field(description="The files that it finds.")
+    fixture_configuration: Literal["inert"] | None = Field(
+        None, description="`inert`: the fixture may have an agent's own configuration, which is not heeded."
+    )
     checks: Annotated[tuple[Check, ...], Field(max_length=MAX_CHECKS)] = Field(
         (), description="Without any the case is not assessed."
     )
