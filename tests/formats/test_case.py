@@ -178,7 +178,7 @@ def test_an_agents_configuration_in_a_fixture_is_refused(tmp_path: Path, path: s
     for fixture in fixtures:
         with pytest.raises(UsageError, match="which an agent takes for its own configuration"):
             made(tmp_path, fixture=fixture)
-    opted = {"fixture": fixtures[0], "fixtureConfiguration": "inert"}
+    opted: dict[str, Any] = {"fixture": fixtures[0], "fixtureConfiguration": "inert"}
     assert made(tmp_path, **opted).suite.tasks[0].runner.host is None
     host = made(tmp_path, host="codex", **opted).suite.tasks[0].runner.host
     assert host and host.fixture_configuration == "inert"
