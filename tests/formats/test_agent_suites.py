@@ -70,6 +70,7 @@ def test_refused_by_name(tmp_path: Path, changes: list[tuple[str, object]], said
     assert any(said in problem for problem in found), found
 
 
+@pytest.mark.contract("G54")
 def test_an_agent_of_its_target_brings_its_image_and_its_deadline(tmp_path: Path) -> None:
     changes = [*runner(), (TARGET + ".agent", "codex")]
     suite = load(tmp_path, changed(*changes)).suite
