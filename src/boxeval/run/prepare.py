@@ -29,7 +29,7 @@ from boxeval.run.case_extension import supply
 from boxeval.run.case_run import prepare_case
 from boxeval.run.events import RunRequest, Watcher
 from boxeval.run.models import prepare_models, refuse_upstream
-from boxeval.run.out_of_reach import refuse_mounts
+from boxeval.run.out_of_reach import refuse_keys, refuse_mounts
 from boxeval.sandbox.engine import Engine
 from boxeval.sandbox.images import GRADER, KEEPER, ImageInfo, ensure
 from boxeval.sandbox.rootfs import stop_bootstrap
@@ -91,6 +91,7 @@ def prepare(
     targets, tasks = select(loaded.suite, selection)
     pairs = [(task, target) for target in targets for task in tasks]
     read = read_sources(loaded, {task.id for task in tasks})
+    refuse_keys(loaded, tasks, read, settings)
     sources = {(task.id, target.id): read[task.id] for task, target in pairs}
     models = prepare_models(loaded, pairs, request, settings)
     used = read_extensions(loaded, {task.id for task in tasks})
