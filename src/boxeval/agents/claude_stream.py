@@ -7,21 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from boxeval.agents.stream import (
-    NO_MESSAGE,
     NO_USAGE,
-    Calls,
     Output,
     Reading,
     StreamFault,
-    events,
-    exit_fault,
-    faulty,
-    message_of,
     money,
     usage_of,
     word,
 )
-from boxeval.spec.agent_record import CallEnd, ClaimedUsage, TurnEnd
+from boxeval.agents.turn_stream import Turn, Usage, read_turn
+from boxeval.spec.agent_record import CallEnd, ClaimedUsage
 from boxeval.spec.base import SAFE
 
 USAGE = {
@@ -35,38 +30,57 @@ SPENT = "model_usage_since_last_result"
 
 
 @dataclass(slots=True)
-class _Turn:
-    session: str | None = None
+class _Turn(Turn):
     begun: int = 0
     results: list[dict[str, Any]] = field(default_factory=list)
     """More than one if the program went on by itself, when a task of its own in the background was done."""
-    calls: Calls = field(default_factory=Calls)
+
+    def failure(self) -> str | None:
+        for result in self.results:
+            if result.get("subtype") != "success" or result.get("is_error"):
+                return f"the turn failed: {word(result.get('subtype'))}"
+        return None
+
+    def gap(self) -> str | None:
+        if self.session is None:
+            return "no session was started"
+        return None if self.results else "there is no result"
+
+    def words(self) -> object:
+        return self.results[-1].get("result")
+
+    def usage(self) -> Usage:
+        return _usage(self.results)
+
+    def take(self, number: int, event: dict[str, Any]) -> None:
+        kind = event.get("type")
+        if kind == "system" and event.get("subtype") == "init":
+            session = word(event.get("session_id"))
+            if self.session not in (None, session):
+                raise StreamFault(f"line {number} starts a second session")
+            self.session = session
+            self.begun += 1
+        elif kind == "result":
+            self.results.append(event)
+            if len(self.results) > max(self.begun, 1):
+                raise StreamFault(f"line {number} is a result of nothing that began")
+            for denied in _objects(event.get("permission_denials")):
+                self.calls.finish(denied.get("tool_use_id"), CallEnd.BLOCKED)
+        elif kind in ("assistant", "user"):
+            message = event.get("message")
+            for block in _objects(message.get("content") if isinstance(message, dict) else None):
+                if block.get("type") == "tool_use" and kind == "assistant":
+                    self.calls.begin(number, block.get("name"), block.get("id"))
+                elif block.get("type") == "tool_result" and kind == "user":
+                    failed = block.get("is_error") is True
+                    self.calls.finish(
+                        block.get("tool_use_id"), CallEnd.FAILED if failed else CallEnd.COMPLETED
+                    )
 
 
 def read(output: Output) -> Reading:
     """One turn: one session, results that are all a success, exit 0. The last one has the final message."""
-    turn = _Turn()
-    try:
-        for number, event in events(output):
-            _take(turn, number, event)
-    except StreamFault as fault:
-        return faulty(fault, turn.calls, turn.session)
-    end, reason = _end(turn, output)
-    message, message_reason = NO_MESSAGE
-    if turn.results and not turn.results[-1].get("is_error"):
-        message, message_reason = message_of(turn.results[-1].get("result"))
-    usage, usage_reason = _usage(turn.results)
-    return Reading(
-        end,
-        reason,
-        message,
-        message_reason,
-        turn.session,
-        usage,
-        usage_reason,
-        turn.calls.all,
-        turn.calls.truncated,
-    )
+    return read_turn(_Turn(), output)
 
 
 def _usage(results: list[dict[str, Any]]) -> tuple[ClaimedUsage | None, str | None]:
@@ -90,43 +104,6 @@ def _usage(results: list[dict[str, Any]]) -> tuple[ClaimedUsage | None, str | No
         return None, "the usage is not valid"
     known = None if None in costs else money(sum(cost or 0.0 for cost in costs))
     return ClaimedUsage(**totals, cost_usd=known), None
-
-
-def _end(turn: _Turn, output: Output) -> tuple[TurnEnd, str | None]:
-    for result in turn.results:
-        if result.get("subtype") != "success" or result.get("is_error"):
-            return TurnEnd.FAILED, f"the turn failed: {word(result.get('subtype'))}"
-    if ended := exit_fault(output):
-        return TurnEnd.FAILED, ended
-    if turn.session is None:
-        return TurnEnd.INCOMPLETE, "no session was started"
-    if not turn.results:
-        return TurnEnd.INCOMPLETE, "there is no result"
-    return TurnEnd.COMPLETED, None
-
-
-def _take(turn: _Turn, number: int, event: dict[str, Any]) -> None:
-    kind = event.get("type")
-    if kind == "system" and event.get("subtype") == "init":
-        session = word(event.get("session_id"))
-        if turn.session not in (None, session):
-            raise StreamFault(f"line {number} starts a second session")
-        turn.session = session
-        turn.begun += 1
-    elif kind == "result":
-        turn.results.append(event)
-        if len(turn.results) > max(turn.begun, 1):
-            raise StreamFault(f"line {number} is a result of nothing that began")
-        for denied in _objects(event.get("permission_denials")):
-            turn.calls.finish(denied.get("tool_use_id"), CallEnd.BLOCKED)
-    elif kind in ("assistant", "user"):
-        message = event.get("message")
-        for block in _objects(message.get("content") if isinstance(message, dict) else None):
-            if block.get("type") == "tool_use" and kind == "assistant":
-                turn.calls.begin(number, block.get("name"), block.get("id"))
-            elif block.get("type") == "tool_result" and kind == "user":
-                failed = block.get("is_error") is True
-                turn.calls.finish(block.get("tool_use_id"), CallEnd.FAILED if failed else CallEnd.COMPLETED)
 
 
 def _objects(value: object) -> Iterator[dict[str, Any]]:

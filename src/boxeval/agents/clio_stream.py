@@ -10,21 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from boxeval.agents.stream import (
-    NO_MESSAGE,
     Calls,
     Output,
     Reading,
     StreamFault,
-    events,
     exit_fault,
     faulty,
-    message_of,
     natural,
     parse,
     text_of,
     usage_of,
     word,
 )
+from boxeval.agents.turn_stream import Turn, Usage, read_turn
 from boxeval.spec.agent_record import CallEnd, ClaimedUsage, ContextIndex, TurnEnd
 from boxeval.spec.base import SAFE
 
@@ -33,52 +31,49 @@ _ENDED = {"ok": CallEnd.COMPLETED, "error": CallEnd.FAILED, "blocked": CallEnd.B
 
 
 @dataclass(slots=True)
-class _Turn:
+class _Turn(Turn):
     message: object = None
     ended: bool = False
     usages: list[object] = field(default_factory=list)
     """Of each assistant message, one a provider response."""
     responses: set[str] = field(default_factory=set)
-    calls: Calls = field(default_factory=Calls)
+
+    def failure(self) -> str | None:
+        return None
+
+    def gap(self) -> str | None:
+        return None if self.ended else "the stream does not say that the agent ended"
+
+    def words(self) -> object:
+        return self.message
+
+    def usage(self) -> Usage:
+        return _usage(self.usages)
+
+    def take(self, number: int, event: dict[str, Any]) -> None:
+        kind, payload = event.get("type"), event.get("payload")
+        if kind == "agent_end":
+            self.ended = True
+        elif kind == "tool_execution_start":
+            self.calls.begin(number, event.get("toolName"), event.get("toolCallId"))
+        elif kind == "tool_execution_end":
+            self.calls.begin(number, event.get("toolName"), event.get("toolCallId"))
+            told = CallEnd.FAILED if event.get("isError") is True else CallEnd.COMPLETED
+            self.calls.finish(event.get("toolCallId"), _ENDED.get(str(event.get("outcome")), told))
+        elif kind == "clio_tool_finish" and isinstance(payload, dict):
+            self.calls.begin(number, payload.get("toolName"), payload.get("toolCallId"))
+            self.calls.finish(
+                payload.get("toolCallId"), _ENDED.get(str(payload.get("outcome")), CallEnd.UNKNOWN)
+            )
+        elif kind == "message_end":
+            message = event.get("message")
+            if isinstance(message, dict) and message.get("role") == "assistant":
+                _take_message(self, message)
 
 
 def read(output: Output) -> Reading:
     """One turn: an agent that ended, exit 0."""
-    turn = _Turn()
-    try:
-        for number, event in events(output):
-            _take(turn, number, event)
-    except StreamFault as fault:
-        return faulty(fault, turn.calls)
-    end, reason = TurnEnd.COMPLETED, None
-    if ended := exit_fault(output):
-        end, reason = TurnEnd.FAILED, ended
-    elif not turn.ended:
-        end, reason = TurnEnd.INCOMPLETE, "the stream does not say that the agent ended"
-    message, message_reason = message_of(turn.message) if end is TurnEnd.COMPLETED else NO_MESSAGE
-    usage, usage_reason = _usage(turn.usages)
-    return Reading(
-        end, reason, message, message_reason, None, usage, usage_reason, turn.calls.all, turn.calls.truncated
-    )
-
-
-def _take(turn: _Turn, number: int, event: dict[str, Any]) -> None:
-    kind, payload = event.get("type"), event.get("payload")
-    if kind == "agent_end":
-        turn.ended = True
-    elif kind == "tool_execution_start":
-        turn.calls.begin(number, event.get("toolName"), event.get("toolCallId"))
-    elif kind == "tool_execution_end":
-        turn.calls.begin(number, event.get("toolName"), event.get("toolCallId"))
-        told = CallEnd.FAILED if event.get("isError") is True else CallEnd.COMPLETED
-        turn.calls.finish(event.get("toolCallId"), _ENDED.get(str(event.get("outcome")), told))
-    elif kind == "clio_tool_finish" and isinstance(payload, dict):
-        turn.calls.begin(number, payload.get("toolName"), payload.get("toolCallId"))
-        turn.calls.finish(payload.get("toolCallId"), _ENDED.get(str(payload.get("outcome")), CallEnd.UNKNOWN))
-    elif kind == "message_end":
-        message = event.get("message")
-        if isinstance(message, dict) and message.get("role") == "assistant":
-            _take_message(turn, message)
+    return read_turn(_Turn(), output)
 
 
 def _take_message(turn: _Turn, message: dict[str, Any]) -> None:

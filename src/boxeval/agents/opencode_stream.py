@@ -9,96 +9,69 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from boxeval.agents.stream import (
-    NO_MESSAGE,
-    Calls,
     Output,
     Reading,
     StreamFault,
-    events,
-    exit_fault,
-    faulty,
-    message_of,
     natural,
     word,
 )
-from boxeval.spec.agent_record import CallEnd, ClaimedUsage, TurnEnd
+from boxeval.agents.turn_stream import Turn, Usage, read_turn
+from boxeval.spec.agent_record import CallEnd, ClaimedUsage
 from boxeval.spec.base import SAFE
 
 _ENDED = {"completed": CallEnd.COMPLETED, "error": CallEnd.FAILED}
 
 
 @dataclass(slots=True)
-class _Turn:
-    session: str | None = None
+class _Turn(Turn):
     texts: list[str] = field(default_factory=list)
     """Of the step that runs."""
     finished: str | None = None
     error: str | None = None
     steps: list[object] = field(default_factory=list)
-    calls: Calls = field(default_factory=Calls)
+
+    def failure(self) -> str | None:
+        return None if self.error is None else f"the turn failed: {self.error}"
+
+    def gap(self) -> str | None:
+        return None if self.finished == "stop" else "no step says that the turn stopped"
+
+    def words(self) -> object:
+        return "\n".join(self.texts)
+
+    def usage(self) -> Usage:
+        return _usage(self.steps)
+
+    def take(self, number: int, event: dict[str, Any]) -> None:
+        kind, part = event.get("type"), event.get("part")
+        if "sessionID" in event:
+            session = word(event["sessionID"])
+            if self.session not in (None, session):
+                raise StreamFault(f"line {number} is of a second session")
+            self.session = session
+        if kind == "error":
+            error = event.get("error")
+            self.error = word(error.get("name")) if isinstance(error, dict) else "unknown"
+        if not isinstance(part, dict):
+            return
+        if kind == "step_start":
+            self.texts, self.finished = [], None
+        elif kind == "text" and isinstance(part.get("text"), str):
+            self.texts.append(part["text"])
+        elif kind == "step_finish":
+            self.finished = part.get("reason") if isinstance(part.get("reason"), str) else None
+            self.steps.append(part.get("tokens"))
+        elif kind == "tool_use":
+            state = part.get("state")
+            status = state.get("status") if isinstance(state, dict) else None
+            self.calls.begin(number, part.get("tool"), part.get("callID"))
+            if isinstance(status, str) and status in _ENDED:
+                self.calls.finish(part.get("callID"), _ENDED[status])
 
 
 def read(output: Output) -> Reading:
     """One turn: one session, a last step that stopped, no error, exit 0."""
-    turn = _Turn()
-    try:
-        for number, event in events(output):
-            _take(turn, number, event)
-    except StreamFault as fault:
-        return faulty(fault, turn.calls, turn.session)
-    end, reason = _end(turn, output)
-    message, message_reason = NO_MESSAGE
-    if end is TurnEnd.COMPLETED:
-        message, message_reason = message_of("\n".join(turn.texts))
-    usage, usage_reason = _usage(turn.steps)
-    return Reading(
-        end,
-        reason,
-        message,
-        message_reason,
-        turn.session,
-        usage,
-        usage_reason,
-        turn.calls.all,
-        turn.calls.truncated,
-    )
-
-
-def _end(turn: _Turn, output: Output) -> tuple[TurnEnd, str | None]:
-    if turn.error is not None:
-        return TurnEnd.FAILED, f"the turn failed: {turn.error}"
-    if ended := exit_fault(output):
-        return TurnEnd.FAILED, ended
-    if turn.finished != "stop":
-        return TurnEnd.INCOMPLETE, "no step says that the turn stopped"
-    return TurnEnd.COMPLETED, None
-
-
-def _take(turn: _Turn, number: int, event: dict[str, Any]) -> None:
-    kind, part = event.get("type"), event.get("part")
-    if "sessionID" in event:
-        session = word(event["sessionID"])
-        if turn.session not in (None, session):
-            raise StreamFault(f"line {number} is of a second session")
-        turn.session = session
-    if kind == "error":
-        error = event.get("error")
-        turn.error = word(error.get("name")) if isinstance(error, dict) else "unknown"
-    if not isinstance(part, dict):
-        return
-    if kind == "step_start":
-        turn.texts, turn.finished = [], None
-    elif kind == "text" and isinstance(part.get("text"), str):
-        turn.texts.append(part["text"])
-    elif kind == "step_finish":
-        turn.finished = part.get("reason") if isinstance(part.get("reason"), str) else None
-        turn.steps.append(part.get("tokens"))
-    elif kind == "tool_use":
-        state = part.get("state")
-        status = state.get("status") if isinstance(state, dict) else None
-        turn.calls.begin(number, part.get("tool"), part.get("callID"))
-        if isinstance(status, str) and status in _ENDED:
-            turn.calls.finish(part.get("callID"), _ENDED[status])
+    return read_turn(_Turn(), output)
 
 
 def _usage(steps: list[object]) -> tuple[ClaimedUsage | None, str | None]:
