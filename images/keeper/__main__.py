@@ -12,6 +12,7 @@ from layers it treats as hostile.
 """
 
 import contextlib
+import filecmp
 import json
 import os
 import re
@@ -28,6 +29,7 @@ from trees import DIRECTORY, EPOCH, FILE, Planter, empty, kind_of, parents_first
 from wanted import mark, unwanted, uptime_s
 from wire import CHUNK, Gone, OverCap, Refused, Wire
 
+TOOLS, AS_BUILT = "/opt/boxeval/tools", "/opt/boxeval/as-built"
 AREAS, FIXTURES = ("/slot/agent", "/slot/grade"), "/fixtures"
 PRIVATE = {"/slot/home": 0o700, "/slot/tmp": 0o1777}
 LAYER_INODES = 8  # a layer's own three directories, and those that the kernel makes to mount it
@@ -76,7 +78,10 @@ class Keeper:
             self.wire.flush()
 
     def do_hello(self):
-        return {"protocol": 1, "shim": os.path.exists("/opt/boxeval/tools/shim")}
+        """`tools`: whether their volume holds what the image does. An engine that died filling it leaves a part."""
+        names = os.listdir(AS_BUILT)
+        same, _, _ = filecmp.cmpfiles(AS_BUILT, TOOLS, names, shallow=False)
+        return {"protocol": 1, "tools": len(same) == len(names)}
 
     def do_reset(self):
         self.forwarder.close()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from boxeval.errors import EngineError, HostileTree
 from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.job import Job, shell
-from boxeval.sandbox.slot import Slot, remove_volume
-from boxeval.spec.policy import CollectCaps
+from boxeval.sandbox.ownership import OWNER, Owner
+from boxeval.sandbox.slot import Slot, Yard, remove_volume
+from boxeval.spec.policy import CollectCaps, Policy
 from engine_trees import put
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent"}
@@ -64,3 +67,35 @@ def test_only_what_is_declared_is_read_and_no_link_is_followed(slot: Slot, grade
             read(path)
     slot.reset()
     assert read(b".app") == {}
+
+
+@pytest.mark.contract("P22")
+def test_tools_that_an_engine_has_filled_in_half_are_filled_anew(
+    yard: Yard, policy: Policy, grader_image: ImageInfo, tmp_path: Path
+) -> None:
+    """It was killed in the middle of that, and fills no volume that has something in it."""
+    api = yard.engine.api
+    mine = replace(yard, owner=Owner.here(tmp_path), cache_dir=tmp_path)
+    api.create_volume(mine.tools_volume, labels={OWNER: mine.owner.home})
+    binds = api.create_host_config(binds=[f"{mine.tools_volume}:/tools"], network_mode="none")
+    half = api.create_container(
+        grader_image.image_id, ["sh", "-c", "printf '\\177ELF' > /tools/shim"], user="0:0", host_config=binds
+    )
+    try:
+        api.start(half)
+        assert api.wait(half)["StatusCode"] == 0
+        api.remove_container(half)
+        slot = Slot.open(mine, "mended", policy)
+        try:
+            workspace = slot.agent_workspace("m", "agent", put(slot, []))
+            box = slot.box("m", "agent", grader_image, workspace, 600)
+            box.start()
+            assert box.run(Job(("true",), ENV), last=True).exit_code == 0
+            box.settle()
+            box.remove()
+            remove_volume(yard.engine, workspace)
+        finally:
+            slot.close()
+    finally:
+        for volume in (mine.tools_volume, mine.fixtures_volume):
+            remove_volume(yard.engine, volume)

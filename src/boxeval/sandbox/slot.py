@@ -94,17 +94,32 @@ class Slot:
 
         `name` is used once in a run.
         """
+        if slot := cls._whole(yard, name, policy):
+            return slot
+        with _locked(yard.cache_dir / "tools-mend.lock"):
+            if slot := cls._whole(yard, name, policy):
+                return slot  # another worker was first
+            remove_volume(yard.engine, yard.tools_volume)
+            if slot := cls._whole(yard, name, policy):
+                return slot
+        raise BoxError("the keeper image does not fit this version of boxeval; run: boxeval images build")
+
+    @classmethod
+    def _whole(cls, yard: Yard, name: str, policy: Policy) -> Slot | None:
+        """An open slot; None, with nothing left of it, if its tools are not those of the image."""
         slot = cls(yard, name, policy)
         try:
-            slot._open()
+            if slot._open():
+                return slot
         except BaseException:
             # The first fault is the one to tell; what does not go now is taken by its labels when the run ends.
             with contextlib.suppress(EngineError):
                 slot.close()
             raise
-        return slot
+        slot.close()
+        return None
 
-    def _open(self) -> None:
+    def _open(self) -> bool:
         yard, api = self.yard, self.yard.engine.api
         with engine_errors("start the keeper"):
             for volume in (yard.fixtures_volume, yard.tools_volume):
@@ -124,9 +139,10 @@ class Slot:
             api.start(self.keeper_id)
         self.keeper = KeeperClient(attachment, yard.engine.waits)
         hello = self.keeper.request("hello")
-        if hello.get("protocol") != 1 or not hello.get("shim"):
+        if hello.get("protocol") != 1:
             raise BoxError("the keeper image does not fit this version of boxeval; run: boxeval images build")
         self.keeper.request("trim_fixtures", keep=FIXTURES_KEPT, unused_s=FIXTURE_UNUSED_S)
+        return hello.get("tools") is True
 
     def _areas(self) -> dict[str, str]:
         """The mount options of each area's tmpfs."""
