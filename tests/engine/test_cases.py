@@ -297,7 +297,10 @@ def test_codex_takes_two_prompts_of_a_case_and_leaves_what_it_requires(tmp_path:
             },
             {"id": "shut", "grader": "sevro.shell", "configuration": {"run": shut}},
         ],
-        "requiredEvidence": ["sevro.codex.events", "sevro.codex.native-calls", "boxeval.host.usage"],
+        "requiredEvidence": [
+            *("sevro.codex.events", "sevro.codex.native-calls", "sevro.codex.continuation"),
+            "boxeval.host.usage",
+        ],
     }
     (tmp_path / "case.json").write_text(json.dumps(case))
     turns: list[dict[str, Any]] = []

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import run_samples as samples
-from boxeval.graders.extension_evidence import evaluate_params
+from boxeval.graders.extension_evidence import evaluate_params, name_in
 from boxeval.graders.extension_exchange import encode, make_request
+from boxeval.graders.extension_hosts import host_streams
+from boxeval.spec.agent_record import (
+    AgentRecord,
+    ClaimedUsage,
+    Completeness,
+    ExecCall,
+    HostArtifact,
+    NativeCall,
+    NativeSession,
+    SkillActivations,
+    TurnEnd,
+    TurnRecord,
+)
 from boxeval.spec.extension import EvaluateParams, Method
 from boxeval.spec.extension_use import ExtensionUse
 from boxeval.spec.graded import EvidencePart, FinalMessage, MessageStatus
@@ -39,3 +54,53 @@ def test_evidence_with_a_long_name_can_be_told() -> None:
     seen = samples.seen(checks=(samples.checked(evidence=(part,)),))
     (*_, reference) = told(seen).builtin_checks
     assert reference.evidence_refs == (part.name[-128:],)
+
+
+HOST = "boxeval.host.codex"
+STREAM = HostArtifact(id=f"{HOST}.events", status=Completeness.COMPLETE, sha256="a" * 64, size_bytes=7)
+TURN = TurnRecord(
+    turn="prompt", end=TurnEnd.COMPLETED, usage=ClaimedUsage(input=2, output=1), artifacts=(STREAM,)
+)
+
+
+def native(calls: int, **more: Any) -> NativeSession:
+    made = tuple(NativeCall(ordinal=n, name="get_goal", namespace="\\" * 256) for n in range(calls))
+    made_ids = tuple(ExecCall(ordinal=n, id="\\" * 256) for n in range(calls))
+    return NativeSession(status=Completeness.COMPLETE, calls=made, exec_calls=made_ids, **more)
+
+
+@pytest.mark.contract("G42", "G45", "G47", "G66")
+def test_what_an_agent_left_is_told_by_its_host() -> None:
+    record = AgentRecord(
+        host=HOST,
+        turns=(TURN, TURN.model_copy(update={"usage": None})),
+        native=native(1, boundaries=(3,)),
+        skills=SkillActivations(status=Completeness.UNAVAILABLE, reason="no log"),
+    )
+    told_of = {one.id: one for one in told(samples.seen(agent_record=record)).observations}
+    assert told_of[f"{HOST}.usage"].completeness == "partial"
+    assert told_of[f"{HOST}.native-calls"].completeness == "complete"
+    assert told_of[f"{HOST}.native-calls"].data["calls"][0]["name"] == "get_goal"  # type: ignore[index,call-overload]
+    assert told_of[f"{HOST}.continuation"].data == {"boundaries": [3]}
+    skills = told_of["boxeval.host.skill-activations"]
+    assert (skills.completeness, skills.data) == ("unavailable", {"activations": [], "reason": "no log"})
+    assert {one.source for name, one in told_of.items() if "host" in name} == {HOST}
+    assert list(host_streams(record)) == [
+        (f"{HOST}.events", "a" * 64, 7),
+        (f"{HOST}.events.2", "a" * 64, 7),
+    ]
+    assert name_in("sevro", f"{HOST}.native-calls") == "sevro.codex.native-calls"
+    assert name_in("sevro", f"{HOST}.events.2") == "sevro.codex.events.2"
+    assert name_in("sevro", "boxeval.host.skill-activations") == "sevro.host.skill-activations"
+
+
+@pytest.mark.contract("G64")
+def test_many_calls_are_told_in_part() -> None:
+    message = b"x" * 1024 * 1024
+    complete = FinalMessage(status=MessageStatus.COMPLETE, size_bytes=len(message), sha256=samples.EMPTY)
+    changes = tuple(samples.change("é" * 1000 + f"/{n:04}") for n in range(4096))
+    for calls, completeness in ((1024, "complete"), (1025, "partial")):
+        record = AgentRecord(host=HOST, turns=(TURN,), native=native(calls))
+        seen = samples.seen(agent_record=record, message=complete, collected=Collected(changes=changes))
+        [found] = [one for one in told(seen, message).observations if one.id == f"{HOST}.native-calls"]
+        assert (found.completeness, len(found.data["calls"])) == (completeness, 1024)  # type: ignore[arg-type]

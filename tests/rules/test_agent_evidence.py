@@ -15,6 +15,7 @@ from boxeval.spec.agent_record import (
     ClaimedUsage,
     Completeness,
     HostArtifact,
+    NativeSession,
     Preflight,
     RetainedTree,
     SkillActivations,
@@ -116,3 +117,15 @@ def test_a_declared_artifact_that_is_missing_or_unsafe_is_a_grading_error(tree: 
     seen = samples.seen(agent_record=record(tree=tree))
     failed = samples.trial(samples.task(runner=TASK.runner, verify=verify), seen).outcome
     assert (failed.failure_class, failed.weight) == ("assertion_failed", "scored")
+
+
+@pytest.mark.contract("G47")
+def test_a_continuation_is_evidence_once_there_was_one() -> None:
+    for status, boundaries, has in (
+        ("complete", (3,), True),
+        ("complete", (), False),
+        ("partial", (3,), False),
+    ):
+        native = NativeSession(status=Completeness(status), boundaries=boundaries)
+        seen = samples.seen(agent_record=record().model_copy(update={"native": native}))
+        assert has_host_evidence("sevro.codex.continuation", seen) is has

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from boxeval.graders.extension_hosts import host_observations
 from boxeval.rules.grading import commands
 from boxeval.rules.turns import unfinished
 from boxeval.spec.extension import (
@@ -37,6 +39,8 @@ TEXT_BYTES = 1024 * 1024
 """A longer final message, also one that JSON makes longer, is an artifact only."""
 CHANGES, CHANGES_BYTES = 4096, 2 * 1024 * 1024
 MESSAGE, CHANGED, PATCH, TOKENS = "boxeval.message", "boxeval.changes", "boxeval.patch", "boxeval.tokens"
+_OF_HOST = re.compile(r"boxeval\.host\.([a-z-]+\.[a-z0-9.-]+)")
+"""What an agent left, by its host and kind."""
 _SEVRO = {MESSAGE: "sevro.observation.final-message"}
 
 
@@ -44,6 +48,8 @@ def name_in(dialect: Dialect, name: str) -> str:
     """One of boxeval's own names as an extension of that dialect knows it."""
     if dialect == "boxeval":
         return name
+    if found := _OF_HOST.fullmatch(name):
+        return f"{dialect}.{found[1]}"
     return _SEVRO.get(name, f"{dialect}.{name.removeprefix('boxeval.')}")
 
 
@@ -138,6 +144,7 @@ def _observations(seen: Observations, message: bytes | None) -> Iterator[Observa
     yield _message(seen, message)
     yield _changes(seen)
     yield _tokens(seen)
+    yield from host_observations(seen.agent_record)
 
 
 def _message(seen: Observations, content: bytes | None) -> Observation:

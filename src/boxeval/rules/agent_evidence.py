@@ -37,6 +37,9 @@ def _complete(kind: str, record: AgentRecord) -> bool:
         return record.skills is not None and record.skills.status is Completeness.COMPLETE
     if kind == "native-calls":
         return record.native is not None and record.native.status is Completeness.COMPLETE
+    if kind == "continuation":
+        native = record.native
+        return native is not None and native.status is Completeness.COMPLETE and bool(native.boundaries)
     if kind == "explicit-invocation":
         told = [turn.invocation for turn in record.turns if turn.invocation]
         return bool(told) and all(one.status is Completeness.COMPLETE for one in told)

@@ -22,6 +22,7 @@ from boxeval.graders.extension_evidence import (
     prepare_params,
 )
 from boxeval.graders.extension_exchange import ProtocolFault
+from boxeval.graders.extension_hosts import host_streams
 from boxeval.graders.extension_rules import ARTIFACT_BYTES, check_evaluation, check_prepared, negotiate
 from boxeval.rules.endings import breach
 from boxeval.sandbox.settings import MIB
@@ -185,6 +186,9 @@ class TrialExtension:
         patch = seen.collected.patch if seen.collected else None
         if patch and patch.sha256 and patch.complete and patch.size_bytes <= most:
             wanted[PATCH] = ("patch", patch.sha256)
+        for number, (name, sha256, size_bytes) in enumerate(host_streams(seen.agent_record), start=1):
+            if size_bytes <= most:
+                wanted[name] = (f"stream-{number}", sha256)
         if wanted:
             files = ((name.encode(), 0o644, blobs.get(sha256)) for name, sha256 in wanted.values())
             self.room.plant("evidence", fixture_of("evidence", files, len(wanted) * most))
