@@ -39,6 +39,7 @@ def tools(tmp_path: Path) -> Tools:
     return Tools(work, tmp_path / "agent-home")
 
 
+@pytest.mark.contract("S48")
 def test_read_gives_text_or_some_of_its_lines(tools: Tools) -> None:
     (tools.work / "f").write_text("a\nb\nc\nd")
     whole, some, rest = tools(
@@ -54,6 +55,7 @@ def test_read_of_bytes_that_are_no_text_replaces_them(tools: Tools) -> None:
     assert tools.one("read", path="f") == "a\ufffd\ufffdb"
 
 
+@pytest.mark.contract("S48")
 def test_write_makes_directories_and_keeps_a_mode(tools: Tools) -> None:
     (tools.work / "run.sh").write_text("old")
     (tools.work / "run.sh").chmod(0o755)
@@ -67,6 +69,7 @@ def test_write_makes_directories_and_keeps_a_mode(tools: Tools) -> None:
     assert not list(tools.work.rglob(".draft*"))
 
 
+@pytest.mark.contract("S48")
 def test_edit_wants_exactly_one_place_unless_told_otherwise(tools: Tools) -> None:
     (tools.work / "f").write_text("one two two")
     results = tools(
@@ -82,6 +85,7 @@ def test_edit_wants_exactly_one_place_unless_told_otherwise(tools: Tools) -> Non
     assert (tools.work / "f").read_text() == "1 2 2"
 
 
+@pytest.mark.contract("S48")
 def test_bash_runs_in_the_workspace_and_tells_the_exit_code(tools: Tools) -> None:
     out, failed = tools(
         ("bash", {"command": "pwd; echo oops >&2"}),
@@ -129,6 +133,7 @@ def test_every_result_is_bounded(tools: Tools) -> None:
         assert len(result.encode()) <= LIMIT
 
 
+@pytest.mark.contract("S48")
 def test_glob_lists_files_in_order(tools: Tools) -> None:
     for name in ("b.py", "a.py", "d/c.py", "d/e.txt"):
         (tools.work / name).parent.mkdir(exist_ok=True)
@@ -146,6 +151,7 @@ def test_glob_lists_files_in_order(tools: Tools) -> None:
     assert absolute.startswith("error: ") and empty.startswith("error: ")
 
 
+@pytest.mark.contract("S48")
 def test_grep_finds_lines_with_file_and_number(tools: Tools) -> None:
     (tools.work / "d").mkdir()
     (tools.work / "a.txt").write_text("one\ntwo\n")

@@ -74,6 +74,7 @@ def measured(session: Session, changed: set[str]) -> dict[str, object]:
     }
 
 
+@pytest.mark.contract("S50")
 @pytest.mark.parametrize(("name", "task"), TASKS)
 def test_a_task_ends_as_it_says(name: str, task: Task, tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
@@ -122,6 +123,7 @@ def test_a_task_for_a_real_model_fails_untouched_and_passes_when_it_is_done(
     assert set(GOLD) == {one.id for one in LIVE.suite.tasks}
 
 
+@pytest.mark.contract("S50")
 def test_the_suites_hold_the_tasks_that_they_promise() -> None:
     ids = {name: [task.id for task in loaded.suite.tasks] for name, loaded in SUITES.items()}
     assert ids["builtin"] == [

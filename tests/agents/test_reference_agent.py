@@ -42,6 +42,7 @@ def test_a_session_does_what_it_is_told_and_reports(work: Path, home: Path) -> N
     assert session.closed.traffic.requests == 2
 
 
+@pytest.mark.contract("S48")
 def test_six_tools_are_offered_with_schemas(work: Path, home: Path) -> None:
     (request,) = run_agent(work, home, script({"text": "no"})).requests
     assert [tool["function"]["name"] for tool in request["tools"]] == [
@@ -109,6 +110,7 @@ def test_a_script_that_runs_out_ends_it_without_a_retry(work: Path, home: Path) 
     assert session.ledger[-1]["reason"] == "model_error"
 
 
+@pytest.mark.contract("S48")
 def test_calls_of_a_batch_run_side_by_side(work: Path, home: Path) -> None:
     # Each command waits for what the other one makes: in sequence, neither would end.
     def meet(mine: str, other: str) -> tuple[str, dict[str, object]]:
@@ -127,6 +129,7 @@ def test_edits_of_one_file_in_a_batch_all_count(work: Path, home: Path) -> None:
     assert (work / "f").read_text() == "".join(word + "!" for word in words)
 
 
+@pytest.mark.contract("S48")
 def test_a_read_only_session_is_refused_and_can_adapt(work: Path, home: Path) -> None:
     (work / "a").write_text("kept")
     batch = calls(

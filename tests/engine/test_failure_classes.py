@@ -217,3 +217,4 @@ def test_a_script_that_runs_out_is_told_beside_a_pass(finished: dict[str, Trial]
     assert traffic.requests == 1
     assert "script_exhausted" in (traffic.error or "")
     assert finished["script_ran_out"].metrics["tokens.total"] == 120
+    assert finished["script_ran_out"].wall_ms > 0
