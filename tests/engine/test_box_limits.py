@@ -162,3 +162,31 @@ def test_the_controller_s_memory_is_flat_under_a_flood(make_box: MakeBox) -> Non
     assert command.stdout.size_bytes == 200_000_000
     grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown_kib < 32 * 1024
+
+
+BUSY = """
+import os
+for number in range(50):
+    if os.fork() == 0:
+        while True:
+            if number % 8 == 0:
+                os.write(1, b"x" * 65536)
+while True:
+    os.write(1, b"x" * 65536)
+"""
+
+
+def test_a_busy_box_is_no_engine_that_stalls(
+    slot: Slot, make_box: MakeBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A candidate that keeps the shim from running could else make its own timeout void, as the engine's fault.
+
+    With all time counted these are 500 ms and more, with the policy's own limits some 6 s.
+    """
+    limits = slot.policy.limits.model_copy(update={"cpus": 0.03})
+    monkeypatch.setattr(slot, "policy", slot.policy.model_copy(update={"limits": limits}))
+    command, end = play(make_box(), f"exec python3 -c '{BUSY}'", timeout_ms=2500)
+    assert command.timed_out
+    assert command.stdout.size_bytes > 0
+    assert command.stalled_ms < 250
+    assert end.settled
