@@ -205,6 +205,24 @@ def test_few_bodies_are_read_at_a_time() -> None:
         pass
 
 
+@pytest.mark.contract("V13")
+def test_a_model_that_says_nothing_until_the_turn_ends_is_told_as_silent() -> None:
+    turns = script({"text": "a", "delayMs": 100}, {"text": "b", "delayMs": 60_000})
+    state = RouteState("token", Names(MODEL), ScriptedModel(turns))
+    body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "x"}]}).encode()
+    asked = Request("POST", "/chat/completions", KEY, body)
+    assert state.handle(asked).status == 200
+    second = threading.Thread(target=state.handle, args=(asked,))
+    second.start()
+    time.sleep(0.3)
+    state.pause()
+    second.join()
+    traffic = state.close().traffic
+    # Of the two waits the one that ended without a word: some 300 ms, and not the 100 ms before an answer came.
+    assert traffic.requests == 1
+    assert 200 <= traffic.silent_ms < 10_000
+
+
 def test_what_is_heavy_in_memory_is_answered_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """2.8 million empty objects are 8 MiB on the wire, and 210 MiB as Python's."""
     assert weight_of(b"[" + b"{}," * 1000 + b"0]") > 25 * 3000
