@@ -107,6 +107,8 @@ def test_a_price_is_the_suites_own_else_the_tables_with_its_date_else_none() -> 
     place = priced(place_of(known), known)
     assert place.pricing == Pricing(input=3, output=15, cache_read=0.3, cache_write=3.75)
     assert place.prices_of == "2025-11-01"
+    page = Path(__file__).parents[2] / "docs" / "gateway.md"
+    assert f"as of {place.prices_of}" in page.read_text()
     assert (place.base_url, place.key) == ("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY")
     own = known.model_copy(update={"pricing": Pricing(input=1, output=2)})
     assert priced(place_of(own), own).pricing == Pricing(input=1, output=2)
