@@ -12,7 +12,7 @@ import pytest
 from boxeval.agents import preparation
 from boxeval.agents.preparation import PluginProgram
 from boxeval.rules.skill_token import occurrences
-from boxeval.sandbox.job import HOME, WORKSPACE
+from boxeval.sandbox.job import HOME, WORKSPACE, Job
 from boxeval.spec.agent_record import Preparation
 from boxeval.spec.host_options import HostOptions
 
@@ -31,9 +31,11 @@ PROGRAM = PluginProgram(("echo", "added"), ("echo", "installed"), ".agent/plugin
 CACHE = "home/.agent/plugins/cache/tools/notes"
 
 
-def prepare(tmp_path: Path, options: HostOptions, configuration: tuple[str, ...] = ()) -> Preparation:
+def prepare(
+    tmp_path: Path, options: HostOptions, configuration: tuple[str, ...] = (), cwd: str = WORKSPACE
+) -> Preparation:
     """Run the script on this machine, with both roots moved below `tmp_path`. It only reads."""
-    job = preparation.job(options, PROGRAM, configuration, {})
+    job = preparation.job(options, PROGRAM, configuration, Job((), cwd=cwd))
     assert job is not None
     (tmp_path / "work").mkdir(exist_ok=True)
     script = job.argv[2].replace(WORKSPACE, str(tmp_path / "work")).replace(HOME, str(tmp_path / "home"))
@@ -109,7 +111,15 @@ def test_configuration_in_the_workspace_is_refused_without_the_opt_in(tmp_path: 
     (tmp_path / "work/.codex").symlink_to("nowhere")
     fault = prepare(tmp_path, HostOptions(), (".codex",)).fault
     assert fault is not None and ".codex, which the agent takes for its own configuration" in fault
-    assert preparation.job(HostOptions(fixture_configuration="inert"), PROGRAM, (".codex",), {}) is None
+    assert preparation.job(HostOptions(fixture_configuration="inert"), PROGRAM, (".codex",), Job(())) is None
+    (tmp_path / "work/.codex").rename(tmp_path / "codex")
+    (tmp_path / "work/a b/c/d").mkdir(parents=True)
+    for place in ("a b/c/d", "a b/c", "a b"):
+        (tmp_path / "codex").rename(tmp_path / "work" / place / ".codex")
+        assert (prepare(tmp_path, HostOptions(), (".codex",), f"{WORKSPACE}/a b/c").fault is None) == (
+            place == "a b/c/d"
+        )
+        (tmp_path / "work" / place / ".codex").rename(tmp_path / "codex")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from boxeval.agents.stream import word
@@ -45,22 +45,22 @@ def files(options: HostOptions) -> dict[str, bytes]:
 
 
 def job(
-    options: HostOptions,
-    program: PluginProgram | None,
-    configuration: tuple[str, ...],
-    env: Mapping[str, str],
+    options: HostOptions, program: PluginProgram | None, configuration: tuple[str, ...], turn: Job
 ) -> Job | None:
-    """The job, if there is anything to do. `configuration`: paths that the workspace must not have."""
+    """The job, if there is anything to do before that of the turn.
+
+    `configuration`: what must be neither in the workspace nor in a directory between it and where the turn begins.
+    """
     unwanted = () if options.fixture_configuration else configuration
     lines = [
-        *_configuration(unwanted),
+        *_configuration(unwanted, turn.cwd),
         *(_skill(options.invoke) if options.invoke else ()),
         *(_install(offer, program) if program and (offer := _offer(options)) else ()),
     ]
     if not lines:
         return None
     argv = ("sh", "-c", "\n".join((*lines, "echo done")))
-    return Job(argv, dict(env), "/", timeout_ms=PREPARE_S * 1000, stdout_bytes=1 << 20)
+    return Job(argv, turn.env, "/", timeout_ms=PREPARE_S * 1000, stdout_bytes=1 << 20)
 
 
 def read(stdout: bytes, options: HostOptions) -> Preparation:
@@ -106,8 +106,10 @@ def _offer(options: HostOptions) -> Offer | None:
     return offer_of(plugins.marketplace.files)
 
 
-def _configuration(paths: tuple[str, ...]) -> Iterator[str]:
-    for path in paths:
+def _configuration(paths: tuple[str, ...], cwd: str) -> Iterator[str]:
+    inner = [part for part in cwd.removeprefix(WORKSPACE).split("/") if part not in ("", ".")]
+    folders = ["".join(f"{part}/" for part in inner[:depth]) for depth in range(len(inner) + 1)]
+    for path in (f"{folder}{name}" for folder in folders for name in paths):
         place = shlex.quote(f"{WORKSPACE}/{path}")
         said = shlex.quote(
             f"the workspace has {path}, which the agent takes for its own configuration (host.fixtureConfiguration)"

@@ -98,7 +98,7 @@ class AgentTurn:
     def _is_ready(self, box: Box) -> bool:
         """Make ready what the task wants beside the home's files, now that the box is known to be as it should."""
         host, options = self._host, self._options
-        job = preparation.job(options, host.plugins, host.configuration, self.job.env)
+        job = preparation.job(options, host.plugins, host.configuration, self.job)
         if job is None:
             return True
         end = box.run(job, last=False, aside=True)
