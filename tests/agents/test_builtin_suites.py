@@ -74,6 +74,7 @@ def measured(session: Session, changed: set[str]) -> dict[str, object]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.contract("S50")
 @pytest.mark.parametrize(("name", "task"), TASKS)
 def test_a_task_ends_as_it_says(name: str, task: Task, tmp_path: Path) -> None:
@@ -139,6 +140,7 @@ def test_the_suites_hold_the_tasks_that_they_promise() -> None:
     assert not any(loaded.warnings for loaded in SUITES.values())
 
 
+@pytest.mark.slow
 def test_the_refusals_in_the_suites_are_real(tmp_path: Path) -> None:
     """A task that is about adapting must really have been refused first."""
     for name, task_id, said in (

@@ -40,7 +40,8 @@ def documented(section: str) -> set[str]:
 
 @pytest.mark.contract("S45")
 def test_every_variable_has_a_row_and_every_row_a_variable() -> None:
-    read = {name for path in (ROOT / "src").rglob("*.py") for name in variables_read(path.read_text("utf-8"))}
+    sources = [path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py")]
+    read = {name for text in sources if re.search("env|_positive", text) for name in variables_read(text)}
     assert read == documented("Read by boxeval")
 
 

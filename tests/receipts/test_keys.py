@@ -254,6 +254,7 @@ def test_a_trust_file_inside_a_run_is_never_believed(tmp_path: Path, through_lin
         Trust.load([file])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("boxeval_home")
 def test_processes_share_the_lock() -> None:
     script = (
