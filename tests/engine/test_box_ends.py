@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from boxeval.errors import BoxError
+from boxeval.sandbox import box as box_module
 from boxeval.sandbox.box import Box, BoxEnd
 from boxeval.sandbox.job import Job, shell
 from boxeval.sandbox.shim_frames import CommandEnd
@@ -92,6 +94,18 @@ def test_what_outlives_the_main_process_is_counted_and_killed(make_box: MakeBox)
     # Three sleeps and the shell that waits for the last one.
     assert end.orphans == 4
     assert (end.settled, end.survivors) == (True, 0)
+
+
+@pytest.mark.contract("S27")
+def test_the_control_group_has_the_last_word(make_box: MakeBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A candidate that dies slowly, say of many mappings, must not void its trial: all is dead once its box has exited."""
+    right = box_module.last_report
+    monkeypatch.setattr(box_module, "last_report", lambda payload: replace(right(payload), survivors=21))
+    _, end = play(make_box(), "exit 0")
+    assert (end.settled, end.survivors) == (True, 0)
+    monkeypatch.setattr(box_module, "_cgroup_processes", lambda _: 2)
+    _, end = play(make_box(), "exit 0")
+    assert (end.settled, end.survivors) == (False, 2)
 
 
 def test_a_command_cannot_forge_the_shim_s_report(make_box: MakeBox) -> None:

@@ -176,8 +176,8 @@ class Box:
                 # The flag is also up for a child; the shim itself was killed if it ended by a signal that is not ours.
                 by_sigkill = state["ExitCode"] == SIGKILLED and not self._overdue
                 self.end.engine_oom_flag = bool(state.get("OOMKilled")) and by_sigkill
-        left = _cgroup_processes(self.id)
-        self.end.survivors += left
+        # Init's own exit waits for every process of its namespace, so what the shim still saw dying is gone by now.
+        self.end.survivors = _cgroup_processes(self.id)
         self.end.settled = self.end.survivors == 0
         return self.end
 
