@@ -98,7 +98,7 @@ def test_what_outlives_the_main_process_is_counted_and_killed(make_box: MakeBox)
 
 @pytest.mark.contract("S27")
 def test_the_control_group_has_the_last_word(make_box: MakeBox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A candidate that dies slowly, say of many mappings, must not void its trial: all is dead once its box has exited."""
+    """A candidate that dies slowly must not void its trial: all is dead once its box has exited."""
     right = box_module.last_report
     monkeypatch.setattr(box_module, "last_report", lambda payload: replace(right(payload), survivors=21))
     _, end = play(make_box(), "exit 0")
