@@ -10,10 +10,9 @@ from dataclasses import replace
 import pytest
 
 from boxeval.errors import BoxError
-from boxeval.sandbox import box as box_module
 from boxeval.sandbox.box import Box, BoxEnd
 from boxeval.sandbox.job import Job, shell
-from boxeval.sandbox.shim_frames import CommandEnd
+from boxeval.sandbox.shim_frames import CommandEnd, last_report
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "ONLY": "this"}
 MakeBox = Callable[..., Box]
@@ -99,11 +98,12 @@ def test_what_outlives_the_main_process_is_counted_and_killed(make_box: MakeBox)
 @pytest.mark.contract("S27")
 def test_the_control_group_has_the_last_word(make_box: MakeBox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A candidate that dies slowly must not void its trial: all is dead once its box has exited."""
-    right = box_module.last_report
-    monkeypatch.setattr(box_module, "last_report", lambda payload: replace(right(payload), survivors=21))
+    monkeypatch.setattr(
+        "boxeval.sandbox.box.last_report", lambda payload: replace(last_report(payload), survivors=21)
+    )
     _, end = play(make_box(), "exit 0")
     assert (end.settled, end.survivors) == (True, 0)
-    monkeypatch.setattr(box_module, "_cgroup_processes", lambda _: 2)
+    monkeypatch.setattr("boxeval.sandbox.box._cgroup_processes", lambda _: 2)
     _, end = play(make_box(), "exit 0")
     assert (end.settled, end.survivors) == (False, 2)
 
