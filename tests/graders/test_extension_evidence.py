@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import run_samples as samples
-from boxeval.graders.extension_evidence import evaluate_params, name_in
+from boxeval.graders.extension_evidence import describe_params, evaluate_params, name_in, prepare_params
 from boxeval.graders.extension_exchange import encode, make_request
 from boxeval.graders.extension_hosts import host_streams
 from boxeval.spec.agent_record import (
@@ -25,7 +25,9 @@ from boxeval.spec.agent_record import (
 from boxeval.spec.extension import EvaluateParams, Method
 from boxeval.spec.extension_use import ExtensionUse
 from boxeval.spec.graded import EvidencePart, FinalMessage, MessageStatus
+from boxeval.spec.suite import Runner
 from boxeval.spec.trial import Collected, Observations
+from boxeval.trial.extension import host_capabilities
 
 USE = ExtensionUse(command=("x",))
 TASK = samples.task()
@@ -104,3 +106,26 @@ def test_many_calls_are_told_in_part() -> None:
         seen = samples.seen(agent_record=record, message=complete, collected=Collected(changes=changes))
         [found] = [one for one in told(seen, message).observations if one.id == f"{HOST}.native-calls"]
         assert (found.completeness, len(found.data["calls"])) == (completeness, 1024)  # type: ignore[arg-type]
+
+
+@pytest.mark.contract("G66")
+def test_a_host_that_goes_on_with_a_session_says_so() -> None:
+    def offered(agent: str | None) -> set[str]:
+        runner = Runner.model_validate({"kind": "agent", "agent": agent} if agent else {"kind": "scripted"})
+        return set(describe_params("sevro", host_capabilities(runner)).host_capabilities)
+
+    both = {"sevro.host.exec", "sevro.host.continuation"}
+    assert offered("codex") == offered("claude") == offered(None) == both
+    assert offered("aider") == {"sevro.host.exec"} == set(describe_params("sevro").host_capabilities)
+
+
+def test_two_prompts_are_told_as_a_prompt_and_a_follow_up() -> None:
+    runners = [Runner.model_validate({"kind": "scripted", "prompt": name}) for name in ("a", "b")]
+    asked = [samples.planned_step("s").model_copy(update={"runner": runner}) for runner in runners]
+    for steps, said in (
+        ((), ("true", None)),
+        (asked, ("a", "b")),
+        ([*asked, asked[0]], ("a\nb\na", None)),
+    ):
+        case = prepare_params(samples.task(steps=tuple(steps)), USE).case
+        assert (case.prompt, case.follow_up_prompt) == said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from boxeval.graders.extension_hosts import host_observations
@@ -35,6 +35,8 @@ from boxeval.spec.workspace import InlineFile, WorkspaceKind
 ENGINE_CAPABILITIES = ("boxeval.workspace.files", "boxeval.artifacts.inline")
 """The candidate's files in the box of `evaluate`, and files of `prepare` in the candidate's workspace."""
 HOST_CAPABILITIES = ("boxeval.host.exec",)
+CONTINUATION = "boxeval.host.continuation"
+"""Of an agent that goes on with a session: a case may have a second prompt."""
 TEXT_BYTES = 1024 * 1024
 """A longer final message, also one that JSON makes longer, is an artifact only."""
 CHANGES, CHANGES_BYTES = 4096, 2 * 1024 * 1024
@@ -53,16 +55,18 @@ def name_in(dialect: Dialect, name: str) -> str:
     return _SEVRO.get(name, f"{dialect}.{name.removeprefix('boxeval.')}")
 
 
-def describe_params(dialect: Dialect) -> DescribeParams:
-    """What boxeval offers."""
+def describe_params(dialect: Dialect, of_host: Sequence[str] = HOST_CAPABILITIES) -> DescribeParams:
+    """What boxeval offers, with what the candidate's agent can do."""
     return DescribeParams(
         protocols=(f"{dialect}.{EXTENSION}",),
         engine_capabilities=tuple(name_in(dialect, name) for name in ENGINE_CAPABILITIES),
-        host_capabilities=tuple(name_in(dialect, name) for name in HOST_CAPABILITIES),
+        host_capabilities=tuple(name_in(dialect, name) for name in of_host),
     )
 
 
-def prepare_params(task: PlannedTask, use: ExtensionUse) -> PrepareParams:
+def prepare_params(
+    task: PlannedTask, use: ExtensionUse, of_host: Sequence[str] = HOST_CAPABILITIES
+) -> PrepareParams:
     """A planned task as a case."""
     dialect = use.protocol
     checks = (
@@ -73,9 +77,11 @@ def prepare_params(task: PlannedTask, use: ExtensionUse) -> PrepareParams:
         )
         for check in task.verify.checks
     )
+    first, second = _prompts(task)
     case = ExtensionCase(
         id=task.task,
-        prompt=_prompt(task),
+        prompt=first,
+        follow_up_prompt=second,
         fixture=_fixture(task),
         checks=(*checks, *use.checks),
         required_evidence=tuple(name_in(dialect, name) for name in task.required_evidence),
@@ -84,16 +90,19 @@ def prepare_params(task: PlannedTask, use: ExtensionUse) -> PrepareParams:
     agent = getattr(task.runner, "agent", None) or task.runner.kind
     host = Host(
         id=name_in(dialect, f"boxeval.host.{agent}"),
-        capabilities=tuple(name_in(dialect, name) for name in HOST_CAPABILITIES),
+        capabilities=tuple(name_in(dialect, name) for name in of_host),
     )
     return PrepareParams(case=case, host=host, condition="passive", configuration=use.configuration)
 
 
-def _prompt(task: PlannedTask) -> str:
-    """What the candidate is asked, or told to run."""
+def _prompts(task: PlannedTask) -> tuple[str, str | None]:
+    """What the candidate is asked, or told to run; of two prompts in a row the second by itself."""
+    asked = [step.runner.prompt for step in task.steps]
+    if len(asked) == 2 and asked[0] and asked[1]:
+        return asked[0], asked[1]
     runners = [step.runner for step in task.steps] or [task.runner]
     said = [text for r in runners for text in (r.prompt, r.command, *r.commands) if text and text.strip()]
-    return "\n".join(said) or task.title or task.task
+    return "\n".join(said) or task.title or task.task, None
 
 
 def _fixture(task: PlannedTask) -> JsonObject:

@@ -9,7 +9,10 @@ from pathlib import Path
 from boxeval.errors import UsageError
 from boxeval.formats.case import LoadedCase, supplied_case
 from boxeval.formats.case_extension import load_use
+from boxeval.formats.case_suite import CONTINUES
 from boxeval.formats.place import show
+from boxeval.formats.run_settings import load_settings_file
+from boxeval.graders.extension_evidence import CONTINUATION, HOST_CAPABILITIES
 from boxeval.graders.extension_exchange import ProtocolFault
 from boxeval.run.case_choices import CaseChoices
 from boxeval.run.extensions import extension_room, open_extension, resolve
@@ -50,7 +53,7 @@ def supply(choices: CaseChoices, settings: Settings, note: Callable[[str], None]
     )
     with extension_room(use, directory, settings, GRADER, note) as room:
         try:
-            room = _speaking(room)
+            room = _speaking(room, _of_host(choices))
             cases = resolve(room, None if choices.case_id is None else (choices.case_id,))
         except ProtocolFault as fault:
             raise UsageError(f"extension: {fault}") from None
@@ -79,14 +82,20 @@ def _check_origin(choices: CaseChoices) -> None:
         raise UsageError(f"{', '.join(given)}: only with --extension-command-file")
 
 
-def _speaking(room: Room) -> Room:
+def _of_host(choices: CaseChoices) -> tuple[str, ...]:
+    """Capabilities of the host that the flags name. One that there is not is refused later, by its name."""
+    host = load_settings_file(choices.run_settings_file).choose(choices.host, "host")
+    return (*HOST_CAPABILITIES, CONTINUATION) if host in CONTINUES else HOST_CAPABILITIES
+
+
+def _speaking(room: Room, of_host: tuple[str, ...]) -> Room:
     """The room in the first dialect that the extension speaks. Raises `ProtocolFault` with what became of each."""
     faults: list[tuple[str, str]] = []
     for dialect in DIALECTS:
         use = room.source.use.model_copy(update={"protocol": dialect})
         asked = replace(room, source=replace(room.source, use=use))
         try:
-            open_extension(asked)
+            open_extension(asked, of_host)
         except ProtocolFault as fault:
             faults.append((dialect, str(fault)))
         else:

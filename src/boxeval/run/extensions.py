@@ -12,7 +12,7 @@ from boxeval.agents.environment import base_environment
 from boxeval.formats.extension_files import read_extension
 from boxeval.formats.fixtures import Fixture, fixture_of
 from boxeval.formats.policy import load_policy
-from boxeval.graders.extension_evidence import describe_params
+from boxeval.graders.extension_evidence import HOST_CAPABILITIES, describe_params
 from boxeval.graders.extension_rules import check_cases, negotiate
 from boxeval.receipts.blobs import BlobStore
 from boxeval.sandbox.engine import Engine, connect
@@ -76,10 +76,10 @@ def extension_room(
         yield room
 
 
-def open_extension(room: Room) -> Negotiated:
-    """Discovery. Raises ProtocolFault."""
+def open_extension(room: Room, of_host: Sequence[str] = HOST_CAPABILITIES) -> Negotiated:
+    """Discovery, with what the candidate's agent can do. Raises ProtocolFault."""
     use = room.source.use
-    asked = describe_params(use.protocol)
+    asked = describe_params(use.protocol, of_host)
     return negotiate(use.protocol, asked, room.ask(DescribeResult, asked), use)
 
 

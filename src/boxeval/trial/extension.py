@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from boxeval.agents.environment import grader_environment
+from boxeval.agents.hosts import host_of
 from boxeval.formats.fixtures import Fixture, fixture_of
 from boxeval.graders.extension_checks import judged, unjudged
 from boxeval.graders.extension_evidence import (
+    CONTINUATION,
+    HOST_CAPABILITIES,
     MESSAGE,
     PATCH,
     describe_params,
@@ -35,6 +38,7 @@ from boxeval.spec.extension import (
 from boxeval.spec.extension_use import ExchangeSeen, ExtensionSeen, Negotiated
 from boxeval.spec.graded import MessageStatus
 from boxeval.spec.outcome import FailureClass
+from boxeval.spec.suite import Runner, RunnerKind
 from boxeval.spec.trial import Observations, SetupFault
 from boxeval.trial.extension_room import EVIDENCE, ChangedFault, ExtensionSource, Room
 from boxeval.trial.fixtures import FixtureRef
@@ -106,13 +110,20 @@ def _room(context: TrialContext, source: ExtensionSource, fixture: FixtureRef) -
     return room
 
 
+def host_capabilities(runner: Runner) -> tuple[str, ...]:
+    """Of the agent that takes a turn."""
+    host = host_of(runner)
+    continues = host.continues if host else runner.kind is RunnerKind.SCRIPTED
+    return (*HOST_CAPABILITIES, CONTINUATION) if continues else HOST_CAPABILITIES
+
+
 def _open(room: Room, context: TrialContext) -> Opening:
-    use = room.source.use
+    use, of_host = room.source.use, host_capabilities(context.task.runner)
     negotiated = None
     try:
-        asked = describe_params(use.protocol)
+        asked = describe_params(use.protocol, of_host)
         negotiated = negotiate(use.protocol, asked, room.ask(DescribeResult, asked), use)
-        prepared = room.ask(PrepareResult, prepare_params(context.task, use))
+        prepared = room.ask(PrepareResult, prepare_params(context.task, use, of_host))
         files = check_prepared(prepared)
     except ProtocolFault as fault:
         return Opening(negotiated, exchanges=tuple(room.seen), fault=str(fault))
