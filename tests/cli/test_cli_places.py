@@ -41,8 +41,10 @@ def test_a_run_is_a_path_if_it_has_a_slash(tmp_path: Path, monkeypatch: pytest.M
     assert run_directory("one", settings) == settings.runs_dir / "one"
     assert run_directory("./one", settings) == Path("one")
     assert run_directory(str(tmp_path / "two"), settings) == tmp_path / "two"
-    with pytest.raises(UnreadableError):
+    with pytest.raises(UnreadableError, match=r"for the directory here say ./two$"):
         run_directory("two", settings)
+    with pytest.raises(UnreadableError, match="`boxeval runs` lists"):
+        run_directory("three", settings)
     with pytest.raises(UsageError):
         run_directory("./a\0b", settings)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -160,6 +161,9 @@ def test_show_a_run_and_a_trial(capsys: pytest.CaptureFixture[str]) -> None:
         text = capsys.readouterr().out
         assert text.startswith("bad[base]#1  failed\n")
         assert text.index("stage") < text.index("run    ")
+        told = text.split("metrics\n")[1]
+        assert "result.pass" in told and "chaos.seed" not in told
+        assert re.search(r"  and \d+ that are unknown: `boxeval show RUN TRIAL --json` has all\n$", told)
     assert call(["show", "run-1", "bad", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["outcome"]["failureClass"] == "verifier_failed"
     assert call(["show", "run-1", "typo"]) == 2

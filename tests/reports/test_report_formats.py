@@ -17,7 +17,7 @@ from boxeval.receipts.verify import VerifiedRun
 from boxeval.reports.formats import Format, render
 from boxeval.reports.json import report_schema
 from boxeval.reports.short import render_short
-from boxeval.reports.words import kind_of_line
+from boxeval.reports.words import kind_of_line, number
 from boxeval.spec.report import Cost, Report
 from boxeval.verdicts.aggregate import aggregate
 
@@ -195,6 +195,23 @@ def test_a_good_run_is_good_everywhere(tmp_path: Path) -> None:
         "0",
         "2.468",
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (None, "unknown"),
+        (0.0, "0"),
+        (1234567, "1,234,567"),
+        (1234.5, "1,234.5"),
+        (0.25, "0.25"),
+        (0.000017, "0.000017"),
+        (-0.0000012345, "-0.0000012"),
+        (0.001, "0.001"),
+    ],
+)
+def test_no_figure_is_rounded_to_0(value: float | None, told: str) -> None:
+    assert number(value) == told
 
 
 @pytest.mark.contract("V15")

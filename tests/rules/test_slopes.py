@@ -69,3 +69,25 @@ def test_a_report_names_what_was_not_good_and_shows_no_control_characters() -> N
     assert "round 2: load, r2: 1 of 10\\x1b[2J" in text
     assert "too few" in text
     assert SoakReport.model_validate_json(report.model_dump_json()) == report
+
+
+@pytest.mark.parametrize(
+    ("codes", "told"), [((0, 0), "GOOD"), ((0, 3), "INCOMPLETE"), ((3, 1), "RED"), ((), "INCOMPLETE")]
+)
+def test_a_report_begins_with_the_answer_that_its_exit_code_gives(codes: tuple[int, ...], told: str) -> None:
+    rounds = tuple(
+        SoakRound(suite="load", round=1, run_id=f"r{n}", trials=1, code=code, why="why")
+        for n, code in enumerate(codes)
+    )
+    text = render_soak(
+        SoakReport(
+            boxeval="0.1.0",
+            started_at="2025-01-01T12:00:00.000Z",
+            hours=1,
+            elapsed_ms=1,
+            rounds=rounds,
+            samples=(sample(1, 0, 5),),
+            slopes={},
+        )
+    )
+    assert text.startswith(f"{told}: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from pathlib import Path
 
@@ -153,6 +154,8 @@ def test_a_result_that_says_something_else_is_refused(
     assert "does not follow from its ledger" in capsys.readouterr().err
     kept.write_text("{}")
     assert call(["report", "--result-file", str(kept)]) == 4
+    told = capsys.readouterr().err
+    assert re.search(r"result\.json: is no result of a case run: \w+: Field required\n$", told)
     assert call(["report", "--result-file", str(tmp_path / "gone")]) == 1
     assert call(["report", "--result-file", str(kept), "--result-file", str(kept)]) == 2
     assert call(["report"]) == 2

@@ -48,7 +48,8 @@ def list_all(as_json: Json = False) -> None:
     for row in rows:
         state = "built" if row["built"] else "not built"
         say(f"{row['name']:<15} {row['version']:<9} {state:<9}  {', '.join(host_words(row['protocols']))}")
-    say("not built: `boxeval images build --agent NAME`, or the first run that needs it, builds it")
+    if not all(row["built"] for row in rows):
+        say("not built: `boxeval images build --agent NAME`, or the first run that needs it, builds it")
 
 
 def host_words(value: object) -> list[str]:

@@ -51,7 +51,12 @@ def run_directory(run: str, settings: Settings) -> Path:
     if run in {"", ".", ".."} or "\\" in run:
         raise UsageError(f"{run!r} cannot be the id of a run; give an id, or a path with a `/`")
     if not _is_directory(settings.runs_dir / run):
-        raise UnreadableError(f"no run {run} in {settings.runs_dir}; `boxeval runs` lists those there are")
+        mend = (
+            f"for the directory here say ./{run}"
+            if _is_directory(Path(run))
+            else "`boxeval runs` lists those there are"
+        )
+        raise UnreadableError(f"no run {run} in {settings.runs_dir}; {mend}")
     return settings.runs_dir / run
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from boxeval.reports.escape import escape
+from boxeval.reports.words import UNKNOWN, number
 from boxeval.spec.case_result import CaseOutcome, CaseResult, CaseTrial
 from boxeval.spec.case_run import Route
 
-UNKNOWN = "unknown"
 HEAD = ("case", "task", "execution", "grading", "passed", "pass rate", "duration", "tokens in/out", "cost")
 
 
@@ -51,7 +51,7 @@ def _row(case: CaseOutcome) -> tuple[str, ...]:
         UNKNOWN if case.pass_rate is None else f"{case.pass_rate:.3g}",
         UNKNOWN if case.duration_ms is None else f"{case.duration_ms / 1000:.1f} s",
         f"{_known(case.input_tokens)}/{_known(case.output_tokens)}",
-        UNKNOWN if case.cost_usd is None else f"{case.cost_usd:.4f} USD",
+        number(case.cost_usd, "USD"),
     )
 
 

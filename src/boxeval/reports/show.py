@@ -94,12 +94,16 @@ def render_trial(run: VerifiedRun, trial: Trial) -> str:
         lines += ["", *extension_lines(seen.extension)]
     if seen.egress:
         lines += ["", *_egress(seen.egress)]
-    lines += [
-        "",
-        "metrics",
-        *facts([(escape(name), _value(value)) for name, value in trial.metrics.items()], "  "),
-    ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", *_metrics(trial)]) + "\n"
+
+
+def _metrics(trial: Trial) -> Iterator[str]:
+    """What was measured; of what was not, only how much that is, since most metrics are null in most trials."""
+    measured = [(escape(name), _value(value)) for name, value in trial.metrics.items() if value is not None]
+    yield "metrics"
+    yield from facts(measured, "  ")
+    if unmeasured := len(trial.metrics) - len(measured):
+        yield f"  and {unmeasured} that are unknown: `boxeval show RUN TRIAL --json` has all"
 
 
 def _notes(notes: FixtureNotes | None) -> Iterator[Fact]:

@@ -22,8 +22,11 @@ def render_soak(report: SoakReport) -> str:
     """Rounds by suite, slopes, and every run that did not end as it should."""
     bad = [one for one in report.rounds if one.code]
     rounds = len(report.samples)
+    codes = {one.code for one in bad}
+    # As `boxeval run` says it, where 1 beats 3.
+    answer = "RED" if 1 in codes else "INCOMPLETE" if codes or not report.rounds else "GOOD"
     lines = [
-        f"{'RED' if bad else 'GOOD'}: {rounds} round{'' if rounds == 1 else 's'} in {duration(report.elapsed_ms)}, "
+        f"{answer}: {rounds} round{'' if rounds == 1 else 's'} in {duration(report.elapsed_ms)}, "
         f"{len(report.rounds)} runs, {sum(one.trials for one in report.rounds)} trials",
         "",
         *table(("suite", "runs", "not good"), _by_suite(report)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from math import floor, log10
 
 from boxeval.spec.outcome import FailureClass, Outcome, TaskState, Weight
 from boxeval.spec.report import Attempt, Report, TrialLine
@@ -113,10 +114,14 @@ def received(line: TrialLine) -> str:
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """A figure for people; null is `unknown`, never 0."""
+    """A figure for people; null is `unknown`, never 0, and what is not 0 is not rounded to it."""
     if value is None:
         return UNKNOWN
-    text = f"{value:,}" if isinstance(value, int) else f"{value:,.4f}".rstrip("0").rstrip(".")
+    if isinstance(value, int):
+        text = f"{value:,}"
+    else:
+        digits = 4 if abs(value) >= 0.001 or value == 0 else 1 - floor(log10(abs(value)))
+        text = f"{value:,.{digits}f}".rstrip("0").rstrip(".")
     return f"{text} {unit}".rstrip()
 
 

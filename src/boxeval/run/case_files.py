@@ -14,6 +14,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from boxeval.errors import StorageError, TamperError
 from boxeval.receipts.canonical import MAX_BYTES, canonical
 from boxeval.receipts.storage import publish, read_regular, replace
@@ -94,8 +96,11 @@ def read_result(path: Path) -> CaseResult:
     data = read_regular(path, MAX_BYTES)
     try:
         return CaseResult.model_validate_json(data)
-    except ValueError as error:
-        raise TamperError(f"{path}: is no result of a case run: {error}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        why = f"{place}: {first['msg']}" if place else first["msg"]
+        raise TamperError(f"{path}: is no result of a case run: {why}") from None
 
 
 def check_files(verified: VerifiedRun, directory: Path, result: CaseResult) -> None:
