@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import platform
 import secrets
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from boxeval.errors import ImageError, UsageError
 from boxeval.formats.fixtures import Fixture, GitSource, fixture_recipe
 from boxeval.formats.references import idle
 from boxeval.formats.sources import read_extensions, read_sources
-from boxeval.formats.suite_v2 import load_suite
+from boxeval.formats.suite_v2 import LoadedSuite, load_suite
 from boxeval.gateway.sources import Sources as ModelSources
 from boxeval.graders.examiner import Examiner
 from boxeval.graders.preflight import preflight
@@ -26,24 +25,22 @@ from boxeval.rules.same_plan import differences
 from boxeval.rules.selection import Selection, grader_image_of, image_of, select
 from boxeval.run.build import build_digest
 from boxeval.run.case_extension import supply
-from boxeval.run.case_run import prepare_case
+from boxeval.run.case_run import PreparedCase, prepare_case
 from boxeval.run.events import RunRequest, Watcher
-from boxeval.run.models import prepare_models, refuse_upstream
+from boxeval.run.models import PreparedModels, prepare_models, refuse_upstream
 from boxeval.run.out_of_reach import refuse_keys, refuse_mounts
+from boxeval.run.prepare_images import have_images, plan_images
 from boxeval.sandbox.engine import Engine
-from boxeval.sandbox.images import GRADER, KEEPER, ImageInfo, ensure
-from boxeval.sandbox.rootfs import stop_bootstrap
+from boxeval.sandbox.images import GRADER, KEEPER, ImageInfo
 from boxeval.settings import Settings
 from boxeval.spec.checks import FileCheck, GitHeadCheck
 from boxeval.spec.plan import Plan, PlannedImage, PlannedTrial, Provenance
 from boxeval.spec.runtime import Role
+from boxeval.spec.suite import Target, Task
 from boxeval.trial.extension_room import ExtensionSource
 
 Sources = Mapping[tuple[str, str], Fixture | GitSource]
-BUILDS_AT_ONCE = 4
 SHOWN_DIFFERENCES = 5
-STOP_S = 5.0
-"""For builds to end after an interrupt; what they left unfinished is a draft that `images prune` removes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +58,20 @@ class Prepared:
     seeds: Mapping[Role, Fixture]
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """What of a suite is to be run, and what that needs, read."""
+
+    loaded: LoadedSuite
+    case: PreparedCase | None
+    selection: Selection
+    tasks: Sequence[Task]
+    pairs: Sequence[tuple[Task, Target]]
+    sources: Sources
+    extensions: Mapping[tuple[str, str], ExtensionSource]
+    models: PreparedModels
+
+
 def prepare(
     request: RunRequest,
     engine: Engine,
@@ -73,7 +84,47 @@ def prepare(
     With a `recovery` that very run is to go on: UsageError names what is not as it was. An image that cannot be
     had makes its trials void, since others may run; without a keeper there is no run (ImageError).
     """
+    chosen = _choose(request, *_load(request, settings, watcher), settings)
+    case = chosen.case
+    allow_network = request.allow_network or (case is not None and case.asks_a_provider)
+    if not allow_network:
+        _refuse_network(chosen.sources)
+        refuse_upstream(chosen.models.planned)
+    names = _image_names(chosen)
+    images, faults = have_images(engine, names | {KEEPER}, watcher.note)
+    if KEEPER in faults:
+        raise ImageError(f"{KEEPER}: {faults[KEEPER]}")
     recorded = recovery.run.plan if recovery else None
+    plan = _plan(
+        chosen,
+        request,
+        settings,
+        plan_images(names, images, faults),
+        provenance(engine),
+        recorded,
+        allow_network,
+    )
+    if recovery:
+        _require_same(recovery.run.plan, plan, recovery.remaining)
+        plan = recovery.run.plan
+    _require_policies(plan, engine, request)
+    return Prepared(
+        plan,
+        chosen.loaded.directory,
+        chosen.sources,
+        chosen.extensions,
+        images,
+        images[KEEPER],
+        _jobs(plan, request.jobs or (case and case.jobs) or settings.jobs, engine),
+        chosen.models.sources(None if recovery else request.record),
+        case.seeds if case else {},
+    )
+
+
+def _load(
+    request: RunRequest, settings: Settings, watcher: Watcher
+) -> tuple[LoadedSuite, PreparedCase | None]:
+    """The suite, or that of a case; what is to be said of it is noted."""
     case = None
     if request.case:
         case = prepare_case(request.case, settings, supply(request.case, settings, watcher.note))
@@ -87,85 +138,109 @@ def prepare(
         found = preflight(loaded, examiner)
     for warning in (*loaded.warnings, *found):
         watcher.note(f"warning: {warning}")
+    return loaded, case
+
+
+def _choose(
+    request: RunRequest, loaded: LoadedSuite, case: PreparedCase | None, settings: Settings
+) -> _Chosen:
     selection = Selection(request.targets, request.tasks, request.tags, request.smoke)
     targets, tasks = select(loaded.suite, selection)
     pairs = [(task, target) for target in targets for task in tasks]
     read = read_sources(loaded, {task.id for task in tasks})
     refuse_keys(loaded, tasks, read, settings)
-    sources = {(task.id, target.id): read[task.id] for task, target in pairs}
-    models = prepare_models(loaded, pairs, request, settings)
     used = read_extensions(loaded, {task.id for task in tasks})
-    extensions = {
-        (task.id, target.id): ExtensionSource(task.verify.extension, loaded.directory, used[task.id])
-        for task, target in pairs
-        if task.verify.extension is not None
-    }
-    allow_network = request.allow_network or (case is not None and case.asks_a_provider)
-    if not allow_network:
-        _refuse_network(sources)
-        refuse_upstream(models.planned)
+    return _Chosen(
+        loaded,
+        case,
+        selection,
+        tasks,
+        pairs,
+        sources={(task.id, target.id): read[task.id] for task, target in pairs},
+        extensions={
+            (task.id, target.id): ExtensionSource(task.verify.extension, loaded.directory, used[task.id])
+            for task, target in pairs
+            if task.verify.extension is not None
+        },
+        models=prepare_models(loaded, pairs, request, settings),
+    )
+
+
+def _image_names(chosen: _Chosen) -> set[str]:
+    """Images of candidates and graders, and the one whose Git and programs read what boxeval itself may not."""
+    suite = chosen.loaded.suite
+    names = {image_of(suite, *pair) for pair in chosen.pairs}
+    names |= {grader_image_of(suite, *pair) for pair in chosen.pairs}
+    if (
+        any(isinstance(source, GitSource) for source in chosen.sources.values())
+        or any(task.workspace.written for task in chosen.tasks)
+        or any(
+            isinstance(check, FileCheck | GitHeadCheck)
+            for task in chosen.tasks
+            for check in task.verify.checks
+        )
+    ):
+        names.add(GRADER)
+    return names
+
+
+def _plan(
+    chosen: _Chosen,
+    request: RunRequest,
+    settings: Settings,
+    images: Mapping[str, PlannedImage],
+    made_by: Provenance,
+    recorded: Plan | None,
+    allow_network: bool,
+) -> Plan:
+    loaded, suite = chosen.loaded, chosen.loaded.suite
     recipes = {
         (task.id, target.id): fixture_recipe(
-            task.workspace, sources[task.id, target.id], image_of(loaded.suite, task, target)
+            task.workspace, chosen.sources[task.id, target.id], image_of(suite, task, target)
         )
-        for task, target in pairs
+        for task, target in chosen.pairs
     }
-    names = {image_of(loaded.suite, *pair) for pair in pairs}
-    names |= {grader_image_of(loaded.suite, *pair) for pair in pairs}
-    if any(isinstance(s, GitSource) for s in sources.values()) or any(t.workspace.written for t in tasks):
-        names.add(GRADER)
-    if any(isinstance(check, FileCheck | GitHeadCheck) for task in tasks for check in task.verify.checks):
-        names.add(GRADER)
-    images, faults = _images(engine, names | {KEEPER}, watcher)
-    if KEEPER in faults:
-        raise ImageError(f"{KEEPER}: {faults[KEEPER]}")
-    plan = make_plan(
+    return make_plan(
         PlanInputs(
             run_id=recorded.run_id if recorded else new_run_id(),
             created_at=recorded.created_at if recorded else utc_now(),
-            suite=loaded.suite,
+            suite=suite,
             suite_sha256=loaded.sha256,
             file_name=loaded.file.name,
             policies=loaded.policies,
             fixture_recipes=recipes,
-            extensions={pair: source.files.digest for pair, source in extensions.items()},
-            images={name: _planned(name, images.get(name), faults.get(name)) for name in names},
-            provenance=provenance(engine),
-            models=models.planned,
-            selection=selection,
+            extensions={pair: source.files.digest for pair, source in chosen.extensions.items()},
+            images=images,
+            provenance=made_by,
+            models=chosen.models.planned,
+            selection=chosen.selection,
             model=request.model,
             judge=request.judge,
             repeats=request.repeats,
             hermetic=settings.hermetic,
             allow_network=allow_network,
-            case=case.run if case else None,
+            case=chosen.case.run if chosen.case else None,
         )
     )
-    if recovery:
-        _require_same(recovery.run.plan, plan, recovery.remaining)
-        plan = recovery.run.plan
+
+
+def _require_policies(plan: Plan, engine: Engine, request: RunRequest) -> None:
+    """The engine must have each policy's runtime, and the operator must allow each way out."""
     for name, policy in plan.policies.items():
         engine.require_runtime(policy.runtime)
         if policy.network == "allowlist" and not request.allow_network:
             raise UsageError(
                 f"policy {name}: lets candidates reach {', '.join(policy.allow)}; allow it with --allow-network"
             )
+
+
+def _jobs(plan: Plan, wanted: int | None, engine: Engine) -> int:
+    """Trials at a time, for which there must be memory."""
     facts = engine.facts
-    wanted = request.jobs or (case and case.jobs) or settings.jobs
     jobs = wanted or default_jobs(facts.cpus, facts.memory_bytes, plan.policies.values())
     jobs = min(jobs, len(plan.trials))
     check_memory(jobs, plan.policies, facts.memory_bytes)
-    return Prepared(
-        plan,
-        loaded.directory,
-        sources,
-        extensions,
-        images,
-        images[KEEPER],
-        jobs,
-        models.sources(None if recovery else request.record),
-        case.seeds if case else {},
-    )
+    return jobs
 
 
 def _require_same(recorded: Plan, now: Plan, remaining: Iterable[PlannedTrial]) -> None:
@@ -206,42 +281,3 @@ def _refuse_network(sources: Sources) -> None:
                 f"task {task}: {source.url} must be fetched over a network; allow it with --allow-network "
                 "(for the box that fetches it, and no other)"
             )
-
-
-def _images(
-    engine: Engine, names: Iterable[str], watcher: Watcher
-) -> tuple[dict[str, ImageInfo], dict[str, str]]:
-    """Have every image; return those that can be had, and for the others why not."""
-
-    def have(name: str) -> ImageInfo | str:
-        try:
-            return ensure(engine, name, note=watcher.note)
-        except ImageError as error:
-            return str(error)
-
-    wanted = sorted(names)
-    pool = ThreadPoolExecutor(BUILDS_AT_ONCE)
-    building = {name: pool.submit(have, name) for name in wanted}
-    try:
-        answers = {name: future.result() for name, future in building.items()}
-    except BaseException:
-        # The engine drops a build whose client hangs up.
-        stop_bootstrap()
-        engine.close()
-        wait(building.values(), STOP_S)
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
-    pool.shutdown()
-    for answer in answers.values():
-        if isinstance(answer, str):
-            watcher.note(f"warning: {answer}")
-    return (
-        {name: answer for name, answer in answers.items() if isinstance(answer, ImageInfo)},
-        {name: answer for name, answer in answers.items() if isinstance(answer, str)},
-    )
-
-
-def _planned(name: str, image: ImageInfo | None, fault: str | None) -> PlannedImage:
-    if image is None:
-        return PlannedImage(name=name, fault=fault)
-    return PlannedImage(name=name, image_id=image.image_id, recipe=image.recipe, packages=image.packages)
