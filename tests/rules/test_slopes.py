@@ -52,7 +52,15 @@ def test_too_few_samples_have_no_slope(count: int) -> None:
 def test_a_report_names_what_was_not_good_and_shows_no_control_characters() -> None:
     rounds = (
         SoakRound(suite="load", round=1, run_id="r1", trials=10, code=0, why="as expected"),
-        SoakRound(suite="load", round=2, run_id="r2", trials=10, code=1, why="1 of 10\x1b[2J"),
+        SoakRound(
+            suite="load",
+            round=2,
+            run_id="r2",
+            trials=10,
+            code=1,
+            why="1 of 10\x1b[2J",
+            kept="/data/soak/2-load",
+        ),
     )
     report = SoakReport(
         boxeval="0.1.0",
@@ -66,7 +74,7 @@ def test_a_report_names_what_was_not_good_and_shows_no_control_characters() -> N
     text = render_soak(report)
     assert text.startswith("RED: 1 round in ")
     assert "2 runs, 20 trials" in text
-    assert "round 2: load, r2: 1 of 10\\x1b[2J" in text
+    assert "round 2: load, /data/soak/2-load: 1 of 10\\x1b[2J" in text
     assert "too few" in text
     assert SoakReport.model_validate_json(report.model_dump_json()) == report
 

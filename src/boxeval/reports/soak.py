@@ -36,7 +36,10 @@ def render_soak(report: SoakReport) -> str:
         lines += ["", *table(("per hour, after the first round", "from", "to", "slope", "95 % +-"), rows)]
     if bad:
         lines += ["", "Not good"]
-        lines += [f"  round {one.round}: {escape(one.suite)}, {one.run_id}: {escape(one.why)}" for one in bad]
+        lines += [
+            f"  round {one.round}: {escape(one.suite)}, {escape(one.kept or one.run_id)}: {escape(one.why)}"
+            for one in bad
+        ]
     return "\n".join(lines) + "\n"
 
 

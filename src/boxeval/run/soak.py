@@ -99,6 +99,7 @@ class _Soak:
                 trials=len(report.trials),
                 code=code,
                 why=why,
+                kept=str(end.directory) if code else None,
             )
         )
         kept = f", kept in {end.directory}" if code else ""

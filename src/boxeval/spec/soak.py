@@ -41,6 +41,7 @@ class SoakRound(Record):
     trials: Natural
     code: Natural = Field(description="What `boxeval run` would have ended with.")
     why: str
+    kept: str | None = Field(None, description="Directory of a run that was not good.")
 
 
 class SoakReport(Record):
