@@ -199,5 +199,5 @@ def test_all_groups_are_there() -> None:
     root = typer.main.get_command(command_line.app)
     assert set(root.commands) == {  # type: ignore[attr-defined]
         "run", "validate", "report", "verify", "show", "doctor", "clean", "schema", "runs", "images", "keys",
-        "agents", "extension", "grade", "identity", "soak",
+        "agents", "extension", "grade", "identity", "soak", "check",
     }  # fmt: skip
