@@ -12,8 +12,12 @@ from boxeval.errors import EngineError, IsolationError
 from boxeval.sandbox import box as box_module
 from boxeval.sandbox import settings
 from boxeval.sandbox.box import Box
+from boxeval.sandbox.images import ImageInfo
 from boxeval.sandbox.job import HOME, Job, shell
+from boxeval.sandbox.slot import Slot, remove_volume
+from boxeval.sandbox.sweep import of_run
 from boxeval.spec.policy import Policy
+from engine_trees import put
 
 PATH = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
@@ -120,3 +124,21 @@ def test_a_box_that_the_engine_will_not_make_is_an_engine_error(
     monkeypatch.setattr(box_module, "create_container", broken)
     with pytest.raises(EngineError, match="create box"):
         make_box()
+
+
+@pytest.mark.contract("P16")
+def test_what_the_engine_makes_for_a_volume_that_a_sweep_took_is_found_again(
+    slot: Slot, grader_image: ImageInfo
+) -> None:
+    """A controller that dies while its create is on the way: the watchdog is quicker with the volume."""
+    yard = slot.yard
+    workspace = slot.agent_workspace("late", "late", put(slot, []))
+    remove_volume(yard.engine, workspace)
+    box = slot.box("late", "agent", grader_image, workspace, 600)
+    assert yard.engine.api.inspect_volume(workspace)["Driver"] == "local"  # the engine made one by itself
+    try:
+        found = {(one.kind, one.name) for one in of_run(yard.engine, yard.owner, yard.run_id)}
+        assert ("volume", workspace) in found
+    finally:
+        box.remove()
+        remove_volume(yard.engine, workspace)

@@ -55,7 +55,8 @@ class BoxMounts:
     `bridge`: it has the engine's default network instead. Only for a box that fetches a fixture.
     `image_volumes` are paths that the image declares. `private` names volumes by the path where they are mounted, for
     a home and a `/tmp` that several boxes share, one after another; without it each box has its own. `read_only` names
-    volumes in the same way, which nobody in the box can write.
+    volumes in the same way, which nobody in the box can write. `labels` are for what the engine makes itself: an empty
+    volume in the stead of one that a sweep has taken.
     """
 
     workspace: str
@@ -65,6 +66,7 @@ class BoxMounts:
     bridge: bool = False
     private: Mapping[str, str] = field(default_factory=dict)
     read_only: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def host_config(policy: Policy, mounts: BoxMounts) -> dict[str, Any]:
@@ -146,7 +148,7 @@ def _mounts(policy: Policy, mounts: BoxMounts) -> list[dict[str, Any]]:
             "Source": source,
             "Target": target,
             "ReadOnly": read_only,
-            "VolumeOptions": {"NoCopy": True},
+            "VolumeOptions": {"NoCopy": True, **({"Labels": dict(mounts.labels)} if mounts.labels else {})},
         }
         for source, target, read_only in volumes
     ]

@@ -168,11 +168,17 @@ class Slot:
 
     def _keeper_config(self) -> dict[str, Any]:
         yard = self.yard
+        labels = yard.owner.labels(yard.run_id, "keeper", yard.lifetime_s)
         mounts = [
             {"Type": "volume", "Source": yard.fixtures_volume, "Target": "/fixtures"},
             {"Type": "volume", "Source": yard.tools_volume, "Target": "/opt/boxeval/tools", "ReadOnly": True},
             *(
-                {"Type": "volume", "Source": f"{self._name}-{area}", "Target": f"/slot/{area}"}
+                {
+                    "Type": "volume",
+                    "Source": f"{self._name}-{area}",
+                    "Target": f"/slot/{area}",
+                    "VolumeOptions": {"Labels": labels},
+                }
                 for area in self._areas()
             ),
         ]
@@ -185,7 +191,7 @@ class Slot:
             "Entrypoint": ["python3", "-I", "/opt/boxeval/keeper"],
             "Cmd": [],
             "User": "0:0",
-            "Labels": yard.owner.labels(yard.run_id, "keeper", yard.lifetime_s),
+            "Labels": labels,
             "OpenStdin": True,
             "StdinOnce": True,
             "AttachStdin": True,
@@ -277,9 +283,10 @@ class Slot:
         private = {path: f"{self._name}-{area}" for path, area in PRIVATE.items()} if shares_private else {}
         private |= writable or {}
         yard = self.yard
+        labels = yard.owner.labels(yard.run_id, role, lifetime_s, trial_id)
         spec = BoxSpec(
             name=f"{yard.prefix}-{trial_id}-{role}",
-            labels=yard.owner.labels(yard.run_id, role, lifetime_s, trial_id),
+            labels=labels,
             image_id=image.image_id,
             policy=self.policy,
             mounts=BoxMounts(
@@ -290,6 +297,7 @@ class Slot:
                 bridge=bridge,
                 private=private,
                 read_only=read_only or {},
+                labels=labels,
             ),
         )
         return Box(yard.engine, spec)
