@@ -95,6 +95,7 @@ def test_bash_runs_in_the_workspace_and_tells_the_exit_code(tools: Tools) -> Non
     assert failed == "exit code 7\n"
 
 
+@pytest.mark.slow
 def test_bash_has_a_timeout_that_ends_its_whole_group(tools: Tools) -> None:
     started = time.monotonic()
     result = tools.one("bash", command="sleep 60 & echo $! > pid; echo before; wait", timeout_s=1)
@@ -103,6 +104,7 @@ def test_bash_has_a_timeout_that_ends_its_whole_group(tools: Tools) -> None:
     assert not Path(f"/proc/{(tools.work / 'pid').read_text().strip()}/cwd").exists()
 
 
+@pytest.mark.slow
 def test_bash_does_not_wait_for_what_it_left_behind(tools: Tools) -> None:
     started = time.monotonic()
     stray = "setsid sh -c 'echo $$ > d; mv d pid; exec sleep 120' & until test -e pid; do sleep 0.05; done"

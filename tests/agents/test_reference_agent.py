@@ -204,6 +204,7 @@ def http(status: int, body: bytes) -> bytes:
 GOOD = http(200, json.dumps({"choices": [{"message": {"role": "assistant", "content": "ok"}}]}).encode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answers", "asked", "exit_code", "said"),
     [

@@ -105,6 +105,7 @@ def test_exit_codes(
     assert call(arguments(tmp_path, *more)) == code
 
 
+@pytest.mark.slow
 @pytest.mark.contract("G61")
 def test_a_signal_and_what_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ends: list[tuple[dict[str, Any], int]]

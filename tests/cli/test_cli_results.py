@@ -197,6 +197,7 @@ def test_runs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.contract("S46")
 @pytest.mark.parametrize("environ", [{"NO_COLOR": "1"}, {"FORCE_COLOR": "1", "TERM": "xterm-256color"}])
 def test_no_escape_codes_without_a_terminal(environ: dict[str, str]) -> None:

@@ -34,6 +34,7 @@ def facts(
     return json.loads(ran.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("V40")
 def test_a_document_that_needs_more_memory_than_there_is_is_the_candidates_doing(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(b"[" + b"{}," * 400_000 + b"7]")

@@ -216,6 +216,7 @@ def test_an_endless_stream_ends(said: bytes, again: bytes, client: Client) -> No
     assert time.monotonic() - began < 10
 
 
+@pytest.mark.slow
 def test_a_stream_of_complaints_alone_ends_with_the_time_that_it_has(client: Client) -> None:
     attached = client(again=block(b"complaint", stream=2))
     began = time.monotonic()
