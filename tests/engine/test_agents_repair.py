@@ -218,6 +218,7 @@ models:
             - {tool: spawn_agent, input: {message: "Look at the note."}}
         - {text: "I copied it."}
         - {text: "I copied it."}  # the one is the child's, whichever
+        - {text: "I copied it."}  # asked for only if the child ends while the root's turn is still open
 tasks:
   - id: twice
     workspace: {kind: inline, files: {a.txt: "one"}}
