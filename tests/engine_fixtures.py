@@ -122,6 +122,14 @@ def make_box(slot: Slot, grader_image: ImageInfo) -> Iterator[MakeBox]:
         remove_volume(slot.yard.engine, workspace)
 
 
+@pytest.fixture
+def own(tmp_path: Path, cache: Path) -> Iterator[Settings]:
+    """Settings of one test, over the session's images; its caches go at the end."""
+    settings = settings_in(tmp_path / "own", cache)
+    yield settings
+    forget(settings)
+
+
 @pytest.fixture(scope="module")
 def settings(home: Path, cache: Path) -> Iterator[Settings]:
     """Settings of a module that has its suite in a fixture `home`; its caches go at the end."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from boxeval.cli.app import call
 from boxeval.settings import Settings, resource
 from boxeval.spec.plan import PlannedTrial
 from boxeval.spec.trial import Trial
-from engine_runs import Silent, forget, run, settings_in, write_suite
+from engine_runs import Silent, run, write_suite
 
 HOSTILE = Path(__file__).with_name("hostile_extension.py")
 EXAMPLES = resource("suites") / "examples" / "extensions"
@@ -75,13 +74,6 @@ def test_what_was_bounded(hostile: dict[str, Trial]) -> None:
     assert hostile["hang"].outcome.limit == "grader"
     metric = hostile["shut"].observations.extension.metrics[0]  # type: ignore[union-attr]
     assert (metric.id, metric.value) == ("example.hostile.n", 1)
-
-
-@pytest.fixture
-def own(tmp_path: Path, cache: Path) -> Iterator[Settings]:
-    settings = settings_in(tmp_path / "own", cache)
-    yield settings
-    forget(settings)
 
 
 @pytest.mark.contract("G68")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from boxeval.cli.app import call
 from boxeval.formats.references import has_reference, idle
 from boxeval.formats.suite_v2 import load_suite
 from boxeval.settings import Settings
-from engine_runs import forget, settings_in, write_suite
+from engine_runs import write_suite
 
 SAYS = {"checks": [{"id": "c", "grader": "boxeval.regex", "configuration": {"pattern": "yes"}}]}
 TASKS: dict[str, tuple[str, dict[str, Any], bool, bool | None]] = {
@@ -24,13 +23,6 @@ TASKS: dict[str, tuple[str, dict[str, Any], bool, bool | None]] = {
     "cheat": ("rm a", {"commands": ["test -f a"]}, True, None),
 }
 """Command, verification, whether the solution ends as it should, whether an idle candidate does (None: not asked)."""
-
-
-@pytest.fixture
-def own(tmp_path: Path, cache: Path) -> Iterator[Settings]:
-    settings = settings_in(tmp_path / "own", cache)
-    yield settings
-    forget(settings)
 
 
 @pytest.mark.contract("P28")
